@@ -1,0 +1,24 @@
+# `make demo` and `make test` work on a fresh checkout: each creates .venv and installs into it.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint clean
+demo: .venv/installed
+	$(BIN)/enfa demo
+
+test: .venv/installed lint
+	$(BIN)/pytest tests src/enfa
+
+lint: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+# torch goes first and alone, so that nothing else pulls in another build of it.
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torch
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt --editable '.[train,dev]'
+	touch $@
+
+clean:
+	rm -rf .venv

@@ -1,0 +1,1 @@
+"""Subgraph GNNs made cheap without changing a single output."""
