@@ -1,1 +1,29 @@
-"""Subgraph GNNs made cheap without changing a single output."""
+"""Subgraph GNNs made cheap without changing a single output.
+
+    model = enfa.DSGNN(in_channels=3, hidden_channels=32, out_channels=2, num_layers=4)
+    plan = enfa.make_plan(graphs, enfa.NodeMarking(), model.spec)
+    logits = model(plan)
+"""
+
+from enfa import testing
+from enfa.edits import EdgeDeletion, NodeDeletion, NodeMarking, Policy, Subgraph
+from enfa.nn import DSGNN, DSSGNN, CountedBatchNorm, KeyedDropout
+from enfa.plan import Plan, Spec, make_plan
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DSGNN",
+    "DSSGNN",
+    "CountedBatchNorm",
+    "EdgeDeletion",
+    "KeyedDropout",
+    "NodeDeletion",
+    "NodeMarking",
+    "Plan",
+    "Policy",
+    "Spec",
+    "Subgraph",
+    "make_plan",
+    "testing",
+]

@@ -1,0 +1,107 @@
+"""What a policy is, and how to write one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from enfa.edits.edits import DELETE, Edits
+from enfa.graphs import GraphSet
+
+__all__ = ["GraphView", "Policy", "Subgraph"]
+
+
+@dataclass(frozen=True)
+class GraphView:
+    """One graph, as a policy of one's own sees it: nodes from 0, edges in the order of the input."""
+
+    position: int
+    num_nodes: int
+    edge_index: np.ndarray  # int64 [2, edges]
+
+
+@dataclass
+class Subgraph:
+    """One subgraph being described: call its methods, in any order.
+
+    >>> one = Subgraph().mark_node(3).delete_edge(0)
+    >>> one.nodes, one.edges
+    ([(3, 1)], [(0, -1)])
+    """
+
+    nodes: list[tuple[int, int]] = field(default_factory=list)
+    edges: list[tuple[int, int]] = field(default_factory=list)
+
+    def mark_node(self, node: int, mark: int = 1) -> Subgraph:
+        self.nodes.append((int(node), mark))
+        return self
+
+    def delete_node(self, node: int) -> Subgraph:
+        return self.mark_node(node, DELETE)
+
+    def mark_edge(self, edge: int, mark: int = 1) -> Subgraph:
+        """``edge`` is a column of edge_index: one direction."""
+        self.edges.append((int(edge), mark))
+        return self
+
+    def delete_edge(self, edge: int) -> Subgraph:
+        return self.mark_edge(edge, DELETE)
+
+
+class Policy:
+    """Graph -> the edits of each subgraph in its bag.
+
+    Write your own by overriding :meth:`bag`, which yields one :class:`Subgraph` per subgraph. That runs Python code
+    per subgraph; the policies shipped here override :meth:`edits` instead and work on all graphs at once.
+    A policy's parameters are plain attributes, so that ``repr`` and caches can tell policies apart.
+    """
+
+    marks: tuple[tuple[float, ...], ...] = ((0.0,), (1.0,))  # row m: the input channels of a node with mark m
+    edge_marks: tuple[tuple[float, ...], ...] = ((),)
+
+    def bag(self, graph: GraphView) -> Iterable[Subgraph]:
+        """Yield the subgraphs of one graph. None at all means one unedited subgraph."""
+        raise TypeError(f"{type(self).__name__} must define bag(graph) or edits(graphs)")
+
+    def edits(self, graphs: GraphSet) -> Edits:
+        """The edits of all bags."""
+        counts, nodes, edges = [], [], []
+        place = np.empty(graphs.num_edges, np.int64)  # input order -> edge number
+        place[graphs.order] = np.arange(graphs.num_edges)
+        for g in range(graphs.num_graphs):
+            first, edge_range = graphs.node_ptr[g], slice(graphs.edge_ptr[g], graphs.edge_ptr[g + 1])
+            local = place[edge_range]
+            index = np.stack([graphs.src[local], graphs.dst[local]]) - first
+            view = GraphView(g, int(graphs.node_ptr[g + 1] - first), index)
+            bags = list(self.bag(view))
+            counts.append(len(bags))
+            for one in bags:
+                for edge, _ in one.edges:
+                    if not 0 <= edge < len(local):
+                        raise ValueError(
+                            f"{self!r}: graph {g} has {len(local)} edges, but its bag edits edge {edge}"
+                        )
+                nodes.append([(n + first, value) for n, value in one.nodes])
+                edges.append([(local[e], value) for e, value in one.edges])
+
+        def triple(lists: list[list[tuple[int, int]]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            flat = np.array([pair for one in lists for pair in one], np.int64).reshape(-1, 2)
+            return np.array([len(one) for one in lists], np.int64), flat[:, 0], flat[:, 1]
+
+        return Edits.build(np.array(counts), triple(nodes), triple(edges), self.marks, self.edge_marks)
+
+    @property
+    def params(self) -> dict[str, object]:
+        """The parameters that tell this policy from another of its class."""
+        return dict(vars(self))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.params.items())})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and isinstance(other, Policy) and self.params == other.params
+
+    def __hash__(self) -> int:
+        return hash(repr(self))

@@ -1,0 +1,106 @@
+"""Checking what users pass in: one clear sentence that names the graph and the shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from enfa.graphs.graphset import GraphSet
+from enfa.graphs.kinds import distinct_rows
+
+__all__ = ["check_graphs"]
+
+
+def _features(value: object, name: str, count: int, what: str, position: int) -> np.ndarray:
+    """One graph's x or edge_attr as a two-dimensional array of float or int64."""
+    where = f"graph {position}: Expected '{name}'"
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{where} to be a tensor, got {type(value).__name__}")
+    array = value.detach().cpu().numpy()
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2 or len(array) != count:
+        raise ValueError(f"{where} of shape [{count}, columns] ({count} {what}), got {list(value.shape)}")
+    if array.dtype.kind == "f":
+        if not np.isfinite(array).all():
+            raise ValueError(f"{where} to be finite, got NaN or inf (shape {list(value.shape)})")
+        return array + 0.0  # -0.0 and 0.0 are one value
+    if array.dtype.kind in "iub":
+        if array.size and int(array.min()) < 0:
+            raise ValueError(f"{where} categorical values to be >= 0, got {int(array.min())}")
+        return array.astype(np.int64)
+    raise TypeError(f"{where} to hold floats or integers, got {value.dtype}")
+
+
+def _edges(data: Data, nodes: int, position: int) -> np.ndarray:
+    edges = data.edge_index
+    where = f"graph {position}: Expected 'edge_index'"
+    if not isinstance(edges, Tensor):
+        raise TypeError(f"{where} to be a tensor, got {type(edges).__name__}")
+    if edges.dtype not in (torch.int64, torch.int32):
+        raise TypeError(f"{where} to hold integer node numbers, got {edges.dtype}")
+    if edges.ndim != 2 or edges.shape[0] != 2:
+        raise ValueError(f"{where} of shape [2, edges], got {list(edges.shape)}")
+    array = edges.detach().cpu().numpy()
+    if array.size and (int(array.min()) < 0 or int(array.max()) >= nodes):
+        raise ValueError(
+            f"{where} to name nodes 0 to {nodes - 1}, got {int(array.min())} to {int(array.max())} "
+            f"(x has {nodes} rows, edge_index shape {list(edges.shape)})"
+        )
+    return array
+
+
+def _stack(parts: list[np.ndarray], name: str, where: list[int]) -> np.ndarray:
+    """Join the graphs' features; all must have one width and one dtype."""
+    for part, position in zip(parts, where):
+        if part.shape[1] != parts[0].shape[1] or part.dtype != parts[0].dtype:
+            raise ValueError(
+                f"graph {position}: Expected '{name}' with {parts[0].shape[1]} columns of {parts[0].dtype}, "
+                f"as in graph {where[0]}, got {part.shape[1]} columns of {part.dtype}"
+            )
+    return np.concatenate(parts)
+
+
+def check_graphs(graphs: Sequence[Data]) -> GraphSet:
+    """Check PyG graphs and join them into a :class:`GraphSet`. Cost: one pass over the data.
+
+    Raises a ``TypeError`` or ``ValueError`` that names the first offending graph by position.
+    """
+    if isinstance(graphs, Data):
+        raise TypeError("Expected a list of graphs, got a single Data object: wrap it as [graph]")
+    if len(graphs) == 0:
+        raise ValueError("Expected at least one graph, got an empty list")
+    xs, attrs, edges = [], [], []
+    for position, data in enumerate(graphs):
+        if not isinstance(data, Data):
+            raise TypeError(f"graph {position}: Expected torch_geometric Data, got {type(data).__name__}")
+        if data.x is None:
+            raise ValueError(
+                f"graph {position}: Expected node features 'x', got none "
+                f"(for featureless graphs use x = torch.zeros(num_nodes, 1, dtype=torch.long))"
+            )
+        x = _features(data.x, "x", data.x.shape[0] if isinstance(data.x, Tensor) else 0, "nodes", position)
+        edge = _edges(data, len(x), position)
+        xs.append(x)
+        edges.append(edge)
+        if (data.edge_attr is None) != (graphs[0].edge_attr is None):
+            raise ValueError(
+                f"graph {position}: Expected 'edge_attr' in all graphs or in none, but graph 0 "
+                f"{'has none' if graphs[0].edge_attr is None else 'has it'}"
+            )
+        if data.edge_attr is not None:
+            attrs.append(_features(data.edge_attr, "edge_attr", edge.shape[1], "edges", position))
+
+    node_ptr = np.concatenate([[0], np.cumsum([len(x) for x in xs])]).astype(np.int64)
+    counts = np.array([edge.shape[1] for edge in edges])
+    both = np.concatenate(edges, axis=1).astype(np.int64) + np.repeat(node_ptr[:-1], counts)
+    order = np.argsort(both[1], kind="stable")
+    node_kind, x = distinct_rows(_stack(xs, "x", list(range(len(xs)))))
+    edge_kind, edge_attr = np.zeros(both.shape[1], np.int64), None
+    if attrs:
+        edge_kind, edge_attr = distinct_rows(_stack(attrs, "edge_attr", list(range(len(attrs)))))
+    return GraphSet(node_ptr, both[0][order], both[1][order], order, node_kind, x, edge_kind[order], edge_attr)

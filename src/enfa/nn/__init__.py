@@ -1,0 +1,7 @@
+"""Running models on plans."""
+
+from enfa.nn.dropout import KeyedDropout
+from enfa.nn.models import DSGNN, DSSGNN
+from enfa.nn.norm import CountedBatchNorm
+
+__all__ = ["DSGNN", "DSSGNN", "CountedBatchNorm", "KeyedDropout"]

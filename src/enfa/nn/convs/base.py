@@ -1,0 +1,52 @@
+"""What a conv is."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from enfa.nn.norm import CountedBatchNorm
+from enfa.plan.make import unknown
+from enfa.plan.table import Links
+
+__all__ = ["NORMS", "Conv", "make_norm", "mlp"]
+
+NORMS = ("batch", "layer", None)
+
+
+def make_norm(norm: str | None, channels: int) -> nn.Module:
+    if norm == "batch":
+        return CountedBatchNorm(channels)
+    if norm == "layer":
+        return nn.LayerNorm(channels)
+    if norm is None:
+        return nn.Identity()
+    raise unknown("norm", norm, [str(n) for n in NORMS])
+
+
+def mlp(in_channels: int, out_channels: int, norm: str | None) -> nn.Sequential:
+    """The update of GIN: linear, norm, ReLU, linear."""
+    return nn.Sequential(
+        nn.Linear(in_channels, out_channels),
+        make_norm(norm, out_channels),
+        nn.ReLU(),
+        nn.Linear(out_channels, out_channels),
+    )
+
+
+class Conv(nn.Module):
+    """Rows [R', in] of the table before -> conv rows [R, out].
+
+    ``edge`` [KE, edge_dim] holds the features of every edge kind, ``degree`` the in-degrees, in the subgraph, of the
+    rows before [R'] and of the conv rows [R]. Both are None unless the class asks for them.
+    """
+
+    reads_edges: bool = False
+    reads_degrees: bool = False
+
+    def __init__(self, in_channels: int, out_channels: int, edge_dim: int, norm: str | None) -> None:
+        super().__init__()
+
+    def forward(
+        self, rows: Tensor, links: Links, edge: Tensor | None, degree: tuple[Tensor, Tensor] | None
+    ) -> Tensor:
+        raise TypeError(f"{type(self).__name__} must define forward")

@@ -1,0 +1,24 @@
+"""GIN: Xu et al., "How Powerful are Graph Neural Networks?", ICLR 2019."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from enfa.nn.convs.base import Conv, mlp
+from enfa.nn.segment import gather, link_sum
+from enfa.plan.table import Links
+
+__all__ = ["GIN"]
+
+
+class GIN(Conv):
+    """MLP(x_v + sum of x_u over edges u -> v), with eps = 0."""
+
+    def __init__(self, in_channels: int, out_channels: int, edge_dim: int, norm: str | None) -> None:
+        super().__init__(in_channels, out_channels, edge_dim, norm)
+        self.mlp = mlp(in_channels, out_channels, norm)
+
+    def forward(
+        self, rows: Tensor, links: Links, edge: Tensor | None, degree: tuple[Tensor, Tensor] | None
+    ) -> Tensor:
+        return self.mlp(gather(rows, links.self_row, links.cache, "self") + link_sum(rows, links))

@@ -1,0 +1,25 @@
+"""GraphConv: Morris et al., "Weisfeiler and Leman Go Neural", AAAI 2019."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from enfa.nn.convs.base import Conv
+from enfa.nn.segment import gather, link_sum
+from enfa.plan.table import Links
+
+__all__ = ["GraphConv"]
+
+
+class GraphConv(Conv):
+    """W1 x_v + W2 (sum of x_u over edges u -> v) + b."""
+
+    def __init__(self, in_channels: int, out_channels: int, edge_dim: int, norm: str | None) -> None:
+        super().__init__(in_channels, out_channels, edge_dim, norm)
+        self.own = nn.Linear(in_channels, out_channels, bias=False)
+        self.incoming = nn.Linear(in_channels, out_channels)
+
+    def forward(
+        self, rows: Tensor, links: Links, edge: Tensor | None, degree: tuple[Tensor, Tensor] | None
+    ) -> Tensor:
+        return self.own(gather(rows, links.self_row, links.cache, "self")) + self.incoming(link_sum(rows, links))

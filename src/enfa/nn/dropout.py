@@ -1,0 +1,77 @@
+"""Dropout whose masks are a function of the row, so that every plan draws the same."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from enfa.nn.rows import current_rows
+
+__all__ = ["KeyedDropout", "mix64"]
+
+_MULTIPLIERS = (-0x4B47D0C5A1F2E9A3, -0x61C8864680B583EB, 0x2545F4914F6CDD1D)
+
+
+def mix64(value: Tensor, salt: int | Tensor = 0) -> Tensor:
+    """Scramble int64 numbers: equal ones stay equal, others spread evenly. Products wrap round."""
+    value = (value + salt) * _MULTIPLIERS[0]
+    value = (value ^ ((value >> 29) & 0x7FFFFFFFF)) * _MULTIPLIERS[1]
+    value = (value ^ ((value >> 32) & 0xFFFFFFFF)) * _MULTIPLIERS[2]
+    return value ^ ((value >> 29) & 0x7FFFFFFFF)
+
+
+class KeyedDropout(nn.Module):
+    """Dropout with masks drawn from (seed, step, identity of the row, channel).
+
+    Rows that are one row in some plan get one mask in every plan, so all plans stay exact in training. ``step`` counts
+    the training calls and is saved with the model: a resumed run continues with the same masks. Outside an executor,
+    after pooling, it is ordinary dropout.
+
+    ``independent=True`` draws for every (subgraph, node) pair afresh, as conventional code does. That is defined on the
+    full plan only, and refused elsewhere.
+    """
+
+    step: Tensor
+    seed: Tensor
+
+    def __init__(self, p: float = 0.5, independent: bool = False) -> None:
+        super().__init__()
+        if not 0.0 <= p < 1.0:
+            raise ValueError(f"Expected a dropout probability from 0 to below 1, got {p}")
+        self.p, self.independent = p, independent
+        self.register_buffer("step", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("seed", torch.randint(2**62, ()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training or self.p == 0.0:
+            return x
+        rows = current_rows()
+        if rows is None:
+            return nn.functional.dropout(x, self.p)
+        if self.independent:
+            if not rows.full:
+                raise ValueError("Expected the full plan for independent dropout masks: other plans share rows")
+            return nn.functional.dropout(x, self.p)
+        identity = rows.identity()
+        if len(identity) != len(x):
+            raise ValueError(f"Expected {len(identity)} rows in flight, got {list(x.shape)}")
+        self.step.add_(1)
+        row = mix64(identity, mix64(self.step, self.seed))
+        channel = mix64(torch.arange(x.shape[1], device=x.device))
+        drawn = mix64(row[:, None] + channel) >> 11  # 53 bits, from -2**52 on
+        keep = drawn >= int((self.p - 0.5) * 2**53)
+        return x * keep * (1.0 / (1.0 - self.p))
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}, independent={self.independent}"
+
+    @classmethod
+    def convert(cls, module: nn.Module) -> nn.Module:
+        """Replace every torch.nn.Dropout in ``module``."""
+        if type(module) is nn.Dropout:
+            return cls(module.p).train(module.training)
+        for name, child in list(module.named_children()):
+            converted = cls.convert(child)
+            if converted is not child:
+                setattr(module, name, converted)
+        return module

@@ -1,0 +1,65 @@
+"""A number for every row that is the same in every plan: a hash of what the row is computed from.
+
+Only dropout asks for it. Two different rows may, with probability 2^-64, get the same number; they then share a mask
+and nothing else.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from enfa.nn.dropout import mix64
+from enfa.nn.segment import segment_ids, target_rows
+from enfa.plan.table import Links, Plan, Sums
+
+__all__ = ["row_identities"]
+
+
+def _content(values: Tensor) -> Tensor:
+    """int64 [n]: a number per feature row, from its bits."""
+    if values.is_floating_point():
+        values = values.double().view(torch.int64)
+    column = mix64(torch.arange(values.shape[1], device=values.device), 17)
+    return mix64(values + column).sum(1) if values.shape[1] else values.new_zeros(len(values))
+
+
+def _over_links(before: Tensor, links: Links, edge: Tensor) -> Tensor:
+    message = mix64(before[links.in_row] + edge[links.in_edge], 3)
+    total = before.new_zeros(links.num_rows).index_add_(0, target_rows(links), message)
+    return mix64(mix64(before[links.self_row], 5) + total)
+
+
+def _over_sums(before: Tensor, sums: Sums) -> Tensor:
+    each = mix64(before[sums.row], 7) * sums.count
+    segment = segment_ids(sums.ptr, len(sums.row))
+    return mix64(before.new_zeros(len(sums.ptr) - 1).index_add_(0, segment, each))
+
+
+def row_identities(plan: Plan) -> list[tuple[Tensor, Tensor, Tensor]]:
+    """For layers 1…L the identities of (conv rows, contexts, table rows). Computed once per plan."""
+    if "identities" in plan.cache:
+        return plan.cache["identities"]
+    now = _content(plan.x)[plan.feature] + mix64(plan.mark, 11)
+    if plan.degree is not None:
+        now = now + mix64(plan.degree, 13)
+    if plan.graph is not None:
+        now = now + mix64(plan.graph, 19)
+    now = mix64(now)
+    edge = mix64(_content(plan.edge_mark), 23)
+    if plan.edge_attr is not None:
+        edge = edge + _content(plan.edge_attr)
+    found = []
+    for layer in plan.layers:
+        conv = _over_links(now, layer.links, edge)
+        table = conv if layer.source is None else conv[layer.source]
+        seen = conv[:0]
+        if layer.context is not None and layer.context_row is not None:
+            seen = _over_sums(now if plan.spec.context == "input" else conv, layer.context.sums)
+            if layer.context.links is not None:
+                seen = _over_links(seen, layer.context.links, edge)
+            table = mix64(table + mix64(seen[layer.context_row], 29))
+        found.append((conv, seen, table))
+        now = table
+    plan.cache["identities"] = found
+    return found

@@ -1,0 +1,84 @@
+"""One layer: from one table of rows to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from enfa.nn.context import ContextBranch, bag_sum
+from enfa.nn.convs import Conv
+from enfa.nn.dropout import KeyedDropout
+from enfa.nn.rows import Rows, rows_in_flight
+from enfa.nn.segment import gather
+from enfa.plan.table import Layer, Plan
+
+__all__ = ["SubgraphLayer"]
+
+
+class SubgraphLayer(nn.Module):
+    """act(norm(conv(rows))), the context of each row's node, dropout, and a residual connection where widths agree."""
+
+    def __init__(
+        self, conv: Conv, norm: nn.Module, context: ContextBranch | None, dropout: KeyedDropout, residual: bool
+    ) -> None:
+        super().__init__()
+        self.conv, self.norm, self.context, self.dropout = conv, norm, context, dropout
+        self.residual = residual
+
+    def forward(
+        self,
+        rows: Tensor,
+        layer: Layer,
+        plan: Plan,
+        edge: Tensor | None,
+        degree: Tensor | None,
+        identities: Callable[[int], Tensor],
+    ) -> Tensor:
+        """``degree`` [R'] belongs to the table before; ``identities(k)`` are those of conv rows, contexts, table."""
+        links, full = layer.links, plan.kind == "full"
+        degrees = None if degree is None else (degree, degree.index_select(0, links.self_row))
+        with rows_in_flight(Rows(layer.copies, plan.num_pairs, lambda: identities(0), full)):
+            conv = self.norm(self.conv(rows, links, edge, degrees))
+        branch = self.context
+        if branch is None or not branch.before_activation:
+            conv = torch.relu(conv)
+        table = conv if layer.source is None else gather(conv, layer.source, layer.cache, "source")
+        if branch is not None:
+            table = table + self._context(branch, rows, conv, layer, plan, edge, identities)
+            if branch.before_activation:
+                table = torch.relu(table)
+        with rows_in_flight(Rows(layer.copies, plan.num_pairs, lambda: identities(2), full)):
+            table = self.dropout(table)
+        if self.residual and rows.shape[1] == table.shape[1]:
+            table = table + gather(rows, layer.previous, layer.cache, "previous")
+        return table
+
+    @staticmethod
+    def _context(
+        branch: ContextBranch,
+        rows: Tensor,
+        conv: Tensor,
+        layer: Layer,
+        plan: Plan,
+        edge: Tensor | None,
+        identities: Callable[[int], Tensor],
+    ) -> Tensor:
+        context, seen = layer.context, layer.context_row
+        assert context is not None and seen is not None
+        encoded = bag_sum(rows if plan.spec.context == "input" else conv, context.sums, branch.mean)
+        if branch.conv is not None:
+            assert context.links is not None
+            nodes = len(plan.readout.node_graph)
+            degrees = None
+            if branch.conv.reads_degrees:
+                # every context row has all its edges of the original graph
+                here = context.links.in_ptr.diff()
+                before = torch.zeros(len(encoded), dtype=here.dtype, device=here.device)
+                before[context.links.self_row] = here
+                degrees = before, here
+            with rows_in_flight(Rows(context.copies, nodes, lambda: identities(1), plan.kind == "full")):
+                encoded = branch.conv(encoded, context.links, edge, degrees)
+                encoded = encoded if branch.norm is None else branch.norm(encoded)
+        return gather(encoded, seen, layer.cache, "seen")

@@ -1,0 +1,62 @@
+"""DS-GNN: subgraphs do not see each other before their pools meet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from enfa.nn.models.base import ConvLike, SubgraphGNN
+
+__all__ = ["DSGNN"]
+
+
+class DSGNN(SubgraphGNN):
+    """DS-GNN of Bevilacqua et al., "Equivariant Subgraph Aggregation Networks", ICLR 2022.
+
+    Args:
+        in_channels: number of float features, or a list of cardinalities for categorical columns.
+        hidden_channels: width of every row.
+        out_channels: width of the prediction.
+        num_layers: message-passing layers.
+        conv: ``"gin"``, ``"gine"``, ``"graphconv"``, ``"gcn"``, or a callable ``(in, out) -> PyG conv`` for a conv that
+            takes ``(x_src, x_dst)``. Edge attributes reach it as they are (floats) or embedded to hidden_channels.
+        edge_channels: like ``in_channels``, for edge attributes; None: the model reads none.
+        norm: ``"batch"``, ``"layer"`` or None.
+        dropout: between layers (keyed by row) and in the head (ordinary).
+        readout: ``"sum"``, ``"mean"`` or ``"max"`` over the nodes of a subgraph.
+        bag: ``"mean"`` or ``"sum"`` over the subgraphs of a bag.
+        jk: jumping knowledge: ``"last"``, ``"concat"`` or ``"sum"`` of the layers.
+        residual: add each layer's input where the widths agree.
+        mark_channels: channels that the policy marks nodes with.
+        edge_mark_channels: channels that the policy marks edges with.
+        share: ``"dataset"`` or ``"graph"``: how far rows, and so dropout masks, are shared. None: ``"graph"`` with
+            dropout, so that one mask does not strike the same neighbourhood in a whole batch.
+        independent_dropout: a mask for every copy of a row, as in conventional code; runs on the full plan only.
+
+    Shapes: a plan of G graphs -> [G, out_channels].
+    """
+
+    def __init__(
+        self,
+        in_channels: int | Sequence[int],
+        hidden_channels: int,
+        out_channels: int,
+        num_layers: int,
+        conv: ConvLike = "gin",
+        *,
+        edge_channels: int | Sequence[int] | None = None,
+        norm: str | None = "batch",
+        dropout: float = 0.0,
+        readout: str = "sum",
+        bag: str = "mean",
+        jk: str = "last",
+        residual: bool = False,
+        mark_channels: int = 1,
+        edge_mark_channels: int = 0,
+        share: str | None = None,
+        independent_dropout: bool = False,
+    ) -> None:
+        super().__init__(
+            in_channels, hidden_channels, out_channels, num_layers, conv, None, edge_channels=edge_channels, norm=norm,
+            dropout=dropout, readout=readout, bag=bag, jk=jk, residual=residual, mark_channels=mark_channels,
+            edge_mark_channels=edge_mark_channels, share=share, independent_dropout=independent_dropout,
+        )  # fmt: skip

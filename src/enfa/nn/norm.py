@@ -1,0 +1,124 @@
+"""BatchNorm that counts each row as often as it occurs in the conventional model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from enfa.nn.rows import current_rows
+
+__all__ = ["CountedBatchNorm"]
+
+
+def _reduced(value: Tensor, group: Any) -> Tensor:
+    """Summed over ranks, where there are several."""
+    if group is not None:
+        dist.all_reduce(value, group=group)
+    return value
+
+
+class _Counted(torch.autograd.Function):
+    """Normalise with the weighted mean and variance: sum(c x) / n and sum(c (x - mean)^2) / n."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor | None, bias: Tensor | None, copies: Tensor, eps: float, group: Any
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        # total and sum of rows in one message between ranks
+        sums = _reduced(torch.cat([copies @ x, copies.sum()[None]]), group)
+        total = sums[-1].clamp(min=1)
+        mean = sums[:-1] / total
+        normal = x - mean
+        var = _reduced(copies @ normal.square(), group) / total
+        rstd = (var + eps).rsqrt()
+        normal = normal * rstd
+        out = normal if weight is None else normal * weight
+        out = out if bias is None else out + bias
+        ctx.save_for_backward(normal, rstd, copies / total, weight)
+        ctx.group, ctx.has_bias = group, bias is not None
+        ctx.mark_non_differentiable(mean, var, total)
+        return out, mean, var, total
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+        normal, rstd, part, weight = ctx.saved_tensors
+        grad_bias, grad_weight = grad.sum(0), (grad * normal).sum(0)
+        scale = rstd if weight is None else rstd * weight
+        all_bias, all_weight = _reduced(torch.stack([grad_bias, grad_weight]), ctx.group)
+        grad_x = (grad - part[:, None] * (all_bias + normal * all_weight)) * scale
+        return (
+            grad_x,
+            grad_weight if weight is not None else None,
+            grad_bias if ctx.has_bias else None,
+            *(None,) * 3,
+        )
+
+
+class CountedBatchNorm(nn.BatchNorm1d):
+    """:class:`torch.nn.BatchNorm1d` over rows that stand for ``copies`` rows of the conventional model each.
+
+    Statistics, running buffers and gradients are those of BatchNorm on all copies. Outside an executor, where every
+    row counts once, it is an ordinary BatchNorm. In distributed training the weighted sums are reduced over ranks.
+    ``CountedBatchNorm.convert(module)`` replaces every BatchNorm in a module, as
+    ``torch.nn.SyncBatchNorm.convert_sync_batchnorm`` does.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows = current_rows()
+        group = _group() if self.training else None
+        if rows is None and group is None:
+            return super().forward(x)
+        if x.ndim != 2 or (rows is not None and len(x) != len(rows.copies)):
+            count = "any number" if rows is None else str(len(rows.copies))
+            raise ValueError(f"Expected {count} rows in flight as [rows, channels], got {list(x.shape)}")
+        if not self.training and self.running_mean is not None:
+            return super().forward(x)
+        if rows is not None and group is None and rows.total == 1:
+            raise ValueError("Expected more than 1 (subgraph, node) pair to compute BatchNorm statistics, got 1")
+        copies = x.new_ones(len(x)) if rows is None else rows.copies.to(x.dtype)
+        out, mean, var, total = _Counted.apply(x, self.weight, self.bias, copies, self.eps, group)
+        if self.training and self.running_mean is not None and self.running_var is not None:
+            self._update(mean, var, total, rows is not None and rows.total == 0)
+        return out
+
+    @torch.no_grad()
+    def _update(self, mean: Tensor, var: Tensor, total: Tensor, empty: bool) -> None:
+        assert self.running_mean is not None and self.running_var is not None
+        if self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+        if empty:
+            return
+        factor: Any = self.momentum
+        if factor is None:  # cumulative average
+            assert self.num_batches_tracked is not None
+            factor = 1.0 / self.num_batches_tracked.to(mean.dtype)
+        unbiased = var * (total / (total - 1).clamp(min=1))
+        self.running_mean.add_(factor * (mean - self.running_mean))
+        self.running_var.add_(factor * (unbiased - self.running_var))
+
+    @classmethod
+    def convert(cls, module: nn.Module) -> nn.Module:
+        """Replace every BatchNorm1d and SyncBatchNorm in ``module``, keeping parameters and buffers."""
+        if isinstance(module, (nn.BatchNorm1d, nn.SyncBatchNorm)) and not isinstance(module, cls):
+            new = cls(
+                module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats
+            )
+            new.weight, new.bias = module.weight, module.bias
+            new.running_mean, new.running_var = module.running_mean, module.running_var
+            new.num_batches_tracked = module.num_batches_tracked
+            return new.train(module.training)
+        for name, child in list(module.named_children()):
+            converted = cls.convert(child)
+            if converted is not child:
+                setattr(module, name, converted)
+        return module
+
+
+def _group() -> Any:
+    """The process group to reduce over, or None for a single process."""
+    if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
+        return dist.group.WORLD
+    return None

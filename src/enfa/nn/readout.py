@@ -1,0 +1,105 @@
+"""From tables of rows to one vector per subgraph, and from those to one per graph.
+
+A subgraph's pool is its graph's base pool plus a delta: affected rows added, the base rows that they replace taken away.
+Deltas are shared between subgraphs like rows are, so neither memory nor time is ever n squared. The maximum is no sum:
+there the rows of each subgraph are listed with their multiplicities, those that were replaced left out.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from enfa.nn.segment import gather, segment_ids, segment_max, segment_sum, weighted_sum
+from enfa.plan.make import unknown
+from enfa.plan.table import Layer, Plan, Readout, Sums
+
+__all__ = ["BAGS", "READOUTS", "lower", "pool_bag", "pool_nodes", "readouts"]
+
+READOUTS = ("sum", "mean", "max")
+BAGS = ("mean", "sum")
+
+
+def _ptr(sorted_ids: Tensor, size: int) -> Tensor:
+    ptr = sorted_ids.new_zeros(size + 1)
+    torch.cumsum(torch.bincount(sorted_ids, minlength=size), 0, out=ptr[1:])
+    return ptr
+
+
+def lower(readout: Readout, layer: Layer) -> Readout:
+    """The same readout over the table before ``layer``: every row's own row one layer earlier."""
+    before = layer.previous
+    base = None if readout.base_row is None else before[readout.base_row]
+    delta = Sums(readout.delta.ptr, before[readout.delta.row], readout.delta.count)
+    return Readout(base, readout.node_graph, delta, readout.sub_delta, readout.sub_graph, readout.sub_size)
+
+
+def readouts(plan: Plan) -> list[Readout]:
+    """Readouts of tables 1…L. Computed once per plan."""
+    if "readouts" not in plan.cache:
+        found = [plan.readout]
+        for layer in reversed(plan.layers[1:]):
+            found.insert(0, lower(found[0], layer))
+        plan.cache["readouts"] = found
+    return plan.cache["readouts"]
+
+
+def _sum(table: Tensor, readout: Readout, num_graphs: int) -> Tensor:
+    pool = gather(weighted_sum(table, readout.delta), readout.sub_delta, readout.cache, "delta")
+    if readout.base_row is None:
+        return pool
+    cache = readout.cache
+    if "base" not in cache:
+        cache["base"] = _ptr(readout.node_graph, num_graphs)
+    rows = gather(table, readout.base_row, cache, "base_row")
+    base = segment_sum(rows, cache["base"], readout.node_graph)
+    return pool + gather(base, readout.sub_graph, cache, "sub_graph")
+
+
+def _multisets(readout: Readout, rows: int, num_graphs: int) -> Sums:
+    """The rows of every subgraph with their multiplicities, all > 0. As long as the bags: n squared at worst."""
+    cache, delta = readout.cache, readout.delta
+    if "multiset" not in cache:
+        subs, device = len(readout.sub_delta), readout.sub_delta.device
+        length = delta.ptr.diff()[readout.sub_delta]
+        sub = torch.repeat_interleave(torch.arange(subs, device=device), length)
+        first = torch.repeat_interleave(delta.ptr[readout.sub_delta] - length.cumsum(0) + length, length)
+        entry = first + torch.arange(len(sub), device=device)
+        key, count = sub * rows + delta.row[entry], delta.count[entry]
+        if readout.base_row is not None:
+            ptr = _ptr(readout.node_graph, num_graphs)
+            length = ptr.diff()[readout.sub_graph]
+            sub = torch.repeat_interleave(torch.arange(subs, device=device), length)
+            first = torch.repeat_interleave(ptr[readout.sub_graph] - length.cumsum(0) + length, length)
+            node = first + torch.arange(len(sub), device=device)
+            key = torch.cat([key, sub * rows + readout.base_row[node]])
+            count = torch.cat([count, torch.ones_like(node)])
+        key, place = torch.unique(key, return_inverse=True)
+        count = torch.zeros_like(key).index_add_(0, place, count)
+        key, count = key[count > 0], count[count > 0]
+        cache["multiset"] = _ptr(key // max(rows, 1), subs)
+        cache["multiset.row"], cache["multiset.count"] = key % max(rows, 1), count
+    return Sums(cache["multiset"], cache["multiset.row"], cache["multiset.count"])
+
+
+def pool_nodes(table: Tensor, readout: Readout, num_graphs: int, how: str) -> Tensor:
+    """[S, C]: the nodes of every subgraph pooled. An empty subgraph pools to zeros."""
+    if how == "max":
+        return segment_max(table, _multisets(readout, len(table), num_graphs))
+    pool = _sum(table, readout, num_graphs)
+    if how == "sum":
+        return pool
+    if how == "mean":
+        return pool / readout.sub_size.clamp(min=1).to(table.dtype)[:, None]
+    raise unknown("readout", how, READOUTS)
+
+
+def pool_bag(subgraphs: Tensor, readout: Readout, num_graphs: int, how: str) -> Tensor:
+    """[G, C]: the subgraphs of every bag pooled."""
+    ptr = _ptr(readout.sub_graph, num_graphs)
+    pool = segment_sum(subgraphs, ptr, segment_ids(ptr, len(subgraphs)))
+    if how == "sum":
+        return pool
+    if how == "mean":
+        return pool / ptr.diff().clamp(min=1).to(pool.dtype)[:, None]
+    raise unknown("bag", how, BAGS)

@@ -1,0 +1,183 @@
+"""The distinct plan: every distinct row is computed once.
+
+Two rows after layer i are the same row when their own rows after layer i-1 are, and the multisets of (incoming
+row, edge kind) pairs too. Rows are therefore numbered by hash-consing, layer by layer: first every node of the
+unedited graphs (its *base row*), then, subgraph by subgraph, only the nodes where an edit has arrived (its *affected*
+rows). Cost: one table look-up per affected row and layer, which is all that is ever enumerated; never n squared.
+
+Where the paper replaces rows beyond i hops from an edit by their base rows, this finds the rows that really differ,
+and shares equal ones between subgraphs and graphs as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from enfa.edits import Edits
+from enfa.graphs import GraphSet
+from enfa.plan.intern import KeyTable, packed
+from enfa.plan.kernels.walk import base_rows, deltas, start_pairs, walk
+from enfa.plan.spec import Spec
+
+__all__ = ["DistinctLayer", "DistinctRows", "distinct_rows_of", "start_kinds"]
+
+
+@dataclass
+class DistinctLayer:
+    """The keys of one layer. Row numbers in ``rows`` and ``context`` refer to the table before (or to ``rows``)."""
+
+    rows: KeyTable  # own row, (incoming row, edge kind)
+    context: KeyTable | None = None  # degree or 0, (row, how many subgraphs of the bag)
+    encoder: KeyTable | None = None  # own context, (incoming context, edge kind)
+    mix: KeyTable | None = None  # row, (row of the encoded context, 0)
+
+    @property
+    def table(self) -> KeyTable:
+        """The keys of the layer's final table."""
+        return self.rows if self.mix is None else self.mix
+
+    @property
+    def tables(self) -> dict[str, KeyTable]:
+        return {k: v for k, v in vars(self).items() if isinstance(v, KeyTable)}
+
+
+@dataclass
+class DistinctRows:
+    """All distinct rows of a set of graphs, and where each graph and subgraph finds its own."""
+
+    start: KeyTable  # kind, (mark, degree)
+    layers: list[DistinctLayer]
+    deltas: KeyTable  # (row of table L, net count): what a subgraph's pool has more than its graph's
+    base_row: np.ndarray  # int32 [N], row of table L of each node in its unedited graph
+    sub_delta: np.ndarray  # int32 [S]
+    affected: list[int] = field(default_factory=list)  # looked-up rows, tables 1..L
+
+
+def start_kinds(graphs: GraphSet, share: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """``(kind[N], feature[K], graph[K])``: table 0 tells nodes apart by feature row, and by graph if asked to."""
+    if share == "dataset":
+        count = len(graphs.x)
+        return graphs.node_kind, np.arange(count), np.full(count, -1, np.int64)
+    code = graphs.graph * max(len(graphs.x), 1) + graphs.node_kind
+    values, kind = np.unique(code, return_inverse=True)
+    return kind.reshape(-1), values % max(len(graphs.x), 1), values // max(len(graphs.x), 1)
+
+
+class _Builder:
+    """Carries the base rows and the affected (node, row) pairs from table to table."""
+
+    def __init__(self, graphs: GraphSet, edits: Edits, spec: Spec, kind: np.ndarray) -> None:
+        self.graphs, self.edits, self.spec = graphs, edits, spec
+        self.nodes, self.edges = np.diff(graphs.node_ptr), np.diff(graphs.edge_ptr)
+        self.kind = graphs.edge_kind.astype(np.int32) if spec.edge_attr else np.zeros(graphs.num_edges, np.int32)
+        self.kinds = graphs.num_edge_kinds if spec.edge_attr else 1
+        self.start = KeyTable()
+        degree = np.diff(graphs.in_ptr) if spec.degrees else np.zeros(graphs.num_nodes, np.int64)
+        one = np.arange(graphs.num_nodes + 1)
+        self.base = self.start.add(kind, one, packed(np.zeros_like(degree), degree))
+        room = len(edits.node) + len(edits.edge)
+        if spec.degrees:  # everything that a deleted node sends to
+            gone = edits.node[edits.node_value < 0]
+            room += int((graphs.out_ptr[gone + 1] - graphs.out_ptr[gone]).sum())
+        self.pair_ptr = np.zeros(edits.num_subgraphs + 1, np.int64)
+        self.pair_node, self.pair_row = np.empty(room, np.int32), np.empty(room, np.int32)
+        self.start.reserve(room, room)
+        start_pairs(
+            kind, self.base, spec.degrees, graphs.in_ptr, graphs.src, graphs.out_ptr, graphs.out_dst, graphs.dst,
+            edits.node_ptr, edits.node, edits.node_value, edits.edge_ptr, edits.edge, edits.edge_value,
+            *self.start.arrays, self.pair_ptr, self.pair_node, self.pair_row,
+        )  # fmt: skip
+
+    def conv(self) -> KeyTable:
+        """One message-passing layer."""
+        g, e, table = self.graphs, self.edits, KeyTable()
+        base = self._over_graphs(table, self.base)
+        seen, kind = np.full(g.num_nodes, -1, np.int64), self.kind.copy()
+        ptr = np.zeros_like(self.pair_ptr)
+        largest = int(self.nodes.max(initial=0))
+        node, row = (np.empty(2 * len(self.pair_node) + largest, np.int32) for _ in range(2))
+        done = 0
+        while done < e.num_subgraphs:
+            done = walk(
+                done, e.num_subgraphs, e.graph, self.nodes, self.edges, self.base, base, seen, g.in_ptr, g.src,
+                kind, self.kind, self.kinds, g.out_ptr, g.out_dst, g.dst, e.edge_ptr, e.edge, e.edge_value,
+                self.pair_ptr, self.pair_node, self.pair_row, *table.arrays, ptr, node, row,
+            )  # fmt: skip
+            if done < e.num_subgraphs:
+                table.reserve(int(self.nodes[e.graph[done]]) + 1, int(self.edges[e.graph[done]]))
+                if ptr[done] + self.nodes[e.graph[done]] > len(node):
+                    extra = max(largest, len(node) // 2)
+                    node, row = (np.concatenate([a, np.empty(extra, np.int32)]) for a in (node, row))
+        self.base, self.pair_ptr = base, ptr
+        self.pair_node, self.pair_row = node[: ptr[-1]].copy(), row[: ptr[-1]].copy()
+        return table
+
+    def _over_graphs(self, table: KeyTable, row: np.ndarray) -> np.ndarray:
+        g = self.graphs
+        table.reserve(g.num_nodes, g.num_edges)
+        result = np.empty(g.num_nodes, np.int32)
+        base_rows(row, g.in_ptr, g.src, self.kind, *table.arrays, result)
+        return result
+
+    def context(self) -> tuple[KeyTable, KeyTable | None, np.ndarray]:
+        """For every node the multiset of its rows over the bag, then encoded on the original graph."""
+        g, present = self.graphs, self.pair_row >= 0
+        bag = np.diff(self.edits.sub_ptr)[g.graph]
+        rest = bag - np.bincount(self.pair_node, minlength=g.num_nodes)  # subgraphs in which v has its base row
+        order = np.lexsort((self.pair_row[present], self.pair_node[present]))
+        pairs = packed(self.pair_node[present][order], self.pair_row[present][order])
+        pairs, count = np.unique(pairs, return_counts=True)
+        node = np.concatenate([pairs >> 32, np.flatnonzero(rest)])
+        row = np.concatenate([pairs & 0xFFFFFFFF, self.base[rest > 0]])
+        count = np.concatenate([count, rest[rest > 0]])
+        order = np.argsort(node, kind="stable")
+        ptr = np.concatenate([[0], np.cumsum(np.bincount(node, minlength=g.num_nodes))])
+        contexts = KeyTable()
+        # an encoder that reads degrees reads the original graph's, which the rows over the bag need not tell
+        own = np.diff(g.in_ptr) if self.spec.degrees and self.spec.context_encoder else np.zeros(g.num_nodes, np.int32)
+        of_node = contexts.add(own, ptr, packed(row, count)[order])
+        if not self.spec.context_encoder:
+            return contexts, None, of_node
+        encoder = KeyTable()
+        return contexts, encoder, self._over_graphs(encoder, of_node)
+
+    def mix(self, of_node: np.ndarray) -> KeyTable:
+        """Rows that see their node's context: (row, context) pairs."""
+        table, present = KeyTable(), self.pair_row >= 0
+        own = np.concatenate([self.base, self.pair_row[present]])
+        seen = np.concatenate([of_node, of_node[self.pair_node[present]]])
+        new = table.add(own, np.arange(len(own) + 1), packed(seen, np.zeros_like(seen)))
+        self.pair_row[present] = new[len(self.base) :]
+        self.base = new[: len(self.base)]
+        return table
+
+    def pools(self) -> tuple[KeyTable, np.ndarray]:
+        table, count = KeyTable(), self.edits.num_subgraphs
+        result, done = np.empty(count, np.int32), 0
+        while done < count:
+            done = deltas(
+                done, count, self.base, self.pair_ptr, self.pair_node, self.pair_row, *table.arrays, result
+            )
+            if done < count:
+                table.reserve(2, 2 * int(self.pair_ptr[done + 1] - self.pair_ptr[done]))
+        return table, result
+
+
+def distinct_rows_of(graphs: GraphSet, edits: Edits, spec: Spec, kind: np.ndarray) -> DistinctRows:
+    """Enumerate and number the distinct rows of some graphs. ``kind[N]`` is from :func:`start_kinds`."""
+    builder = _Builder(graphs, edits, spec, kind)
+    layers, affected = [], []
+    for _ in range(spec.num_layers):
+        layer_context = builder.context() if spec.context == "input" else None
+        layer = DistinctLayer(builder.conv())
+        affected.append(len(builder.pair_row))
+        if spec.context == "output":
+            layer_context = builder.context()
+        if layer_context is not None:
+            layer.context, layer.encoder, of_node = layer_context
+            layer.mix = builder.mix(of_node)
+        layers.append(layer)
+    pools, sub_delta = builder.pools()
+    return DistinctRows(builder.start, layers, pools, builder.base, sub_delta, affected)

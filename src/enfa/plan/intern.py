@@ -1,0 +1,111 @@
+"""A growing table of distinct keys."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from enfa.plan.kernels.intern import hash_keys, merge, rehash
+
+__all__ = ["KeyTable", "packed"]
+
+_NONE = np.zeros(0, np.int32)
+
+
+def packed(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Items from their two halves."""
+    return (a.astype(np.int64) << 32) | (b.astype(np.int64) & 0xFFFFFFFF)
+
+
+def _grown(array: np.ndarray, length: int) -> np.ndarray:
+    new = np.empty(length, array.dtype)
+    new[: len(array)] = array
+    return new
+
+
+class KeyTable:
+    """Keys (own, sorted items) in CSR form, numbered in the order in which they were first met.
+
+    An item is a pair of 32-bit numbers ``(a, b)``. What they mean is up to the table: for the rows of a layer
+    ``own`` is the row of the same node one table before, ``a`` an incoming row and ``b`` the kind of its edge;
+    for a context or a pool ``a`` is a row and ``b`` how often it counts.
+    """
+
+    def __init__(self, rows: int = 1024, items: int = 4096) -> None:
+        self.size = np.zeros(2, np.int64)  # rows, items
+        self.hashes = np.empty(rows, np.uint64)
+        self.owns = np.empty(rows, np.int32)
+        self.ptr = np.zeros(rows + 1, np.int64)
+        self.items = np.empty(items, np.int64)
+        self.slots = np.full(self._slots_for(rows), -1, np.int32)
+
+    @staticmethod
+    def _slots_for(rows: int) -> int:
+        return 1 << max(4, int(2 * rows + 4).bit_length())  # at most half full
+
+    def __len__(self) -> int:
+        return int(self.size[0])
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """What the kernels take, in their order."""
+        return self.slots, self.hashes, self.owns, self.ptr, self.items, self.size
+
+    @property
+    def own(self) -> np.ndarray:
+        return self.owns[: len(self)]
+
+    @property
+    def item_ptr(self) -> np.ndarray:
+        return self.ptr[: len(self) + 1]
+
+    @property
+    def a(self) -> np.ndarray:
+        return (self.items[: self.size[1]] >> 32).astype(np.int32)
+
+    @property
+    def b(self) -> np.ndarray:
+        return self.items[: self.size[1]].astype(np.int32)  # the low half, sign included
+
+    def reserve(self, rows: int, items: int) -> None:
+        """Make room for so many more rows and items."""
+        if len(self.hashes) < len(self):  # read from arrays, not hashed so far
+            self.hashes = np.empty(len(self), np.uint64)
+            hash_keys(self.owns, self.ptr, self.items, self.hashes)
+        need_rows, need_items = len(self) + rows + 1, int(self.size[1]) + items
+        if need_rows > len(self.owns):
+            length = max(need_rows, 2 * len(self.owns))
+            if length >= 2**31:
+                raise ValueError(f"Expected fewer than 2^31 distinct rows in a table, got {need_rows}")
+            self.hashes, self.owns = _grown(self.hashes, length), _grown(self.owns, length)
+            self.ptr = _grown(self.ptr, length + 1)
+            self.slots = np.full(self._slots_for(length), -1, np.int32)
+            rehash(self.slots, self.hashes, len(self))
+        if need_items > len(self.items):
+            self.items = _grown(self.items, max(need_items, 2 * len(self.items)))
+
+    def add(
+        self,
+        own: np.ndarray,
+        ptr: np.ndarray,
+        items: np.ndarray,
+        own_map: np.ndarray = _NONE,
+        item_map: np.ndarray = _NONE,
+    ) -> np.ndarray:
+        """Look up many keys, adding those that are new; return their row numbers. Items need not be sorted."""
+        self.reserve(len(own), int(ptr[-1]))
+        result = np.empty(len(own), np.int32)
+        maps = own_map.astype(np.int32), item_map.astype(np.int32)
+        merge(own.astype(np.int32), ptr, items, *maps, *self.arrays, result)
+        return result
+
+    def absorb(self, other: KeyTable, own_map: np.ndarray = _NONE, item_map: np.ndarray = _NONE) -> np.ndarray:
+        """Add another table's keys, their numbers translated; return the number here of each of its rows."""
+        return self.add(other.own, other.item_ptr, other.items, own_map, item_map)
+
+    @staticmethod
+    def from_arrays(own: np.ndarray, ptr: np.ndarray, a: np.ndarray, b: np.ndarray) -> KeyTable:
+        """A table from what it stored (own, item_ptr, a, b). It is hashed only when keys are added."""
+        table = KeyTable(0, 0)
+        table.size = np.array([len(own), len(a)])
+        table.owns, table.ptr, table.items = own.astype(np.int32), ptr.astype(np.int64), packed(a, b)
+        return table

@@ -1,0 +1,122 @@
+"""Looking a key up in a table of distinct keys, adding it where it is new.
+
+A key is one number (``own``) and a list of items, each two 32-bit numbers packed into an int64. Keys live in
+CSR form (own, ptr, items); an open-addressing hash table of row numbers stands beside them. A hit is a hit only
+when hash, own, length and every item agree, so a collision can never merge two different rows.
+"""
+
+import numpy as np
+from numba import njit
+
+__all__ = ["hash_keys", "intern", "merge", "pack", "rehash", "sort_items"]
+
+_A, _B, _C = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_LOW = np.int64(0xFFFFFFFF)
+
+
+@njit(cache=True, inline="always")
+def pack(a, b):
+    """Two numbers as one: 0 <= a < 2**31, and b any 32-bit number (negative ones included)."""
+    return (np.int64(a) << np.int64(32)) | (np.int64(b) & _LOW)
+
+
+@njit(cache=True, nogil=True)
+def _hash(own, items, count):
+    h = np.uint64(own) * _A + np.uint64(count)
+    for i in range(count):
+        h = (h ^ np.uint64(items[i])) * _B
+        h ^= h >> np.uint64(29)
+    h = (h ^ (h >> np.uint64(32))) * _C
+    return h ^ (h >> np.uint64(29))
+
+
+@njit(cache=True, nogil=True)
+def sort_items(items, count):
+    """Sort the first ``count`` items in place: by insertion where they are few."""
+    if count > 48:
+        items[:count] = np.sort(items[:count])
+        return
+    for i in range(1, count):
+        value = items[i]
+        j = i - 1
+        while j >= 0 and items[j] > value:
+            items[j + 1] = items[j]
+            j -= 1
+        items[j + 1] = value
+
+
+@njit(cache=True, nogil=True)
+def intern(own, items, count, slots, hashes, owns, ptr, stored, size):
+    """The row number of a key. ``size = [rows, items]`` grows; the caller has made room for one more key."""
+    h = _hash(own, items, count)
+    mask = np.uint64(len(slots) - 1)
+    at = h & mask
+    while True:
+        row = slots[at]
+        if row < 0:
+            break
+        if hashes[row] == h and owns[row] == own:
+            start = ptr[row]
+            if ptr[row + 1] - start == count:
+                same = True
+                for i in range(count):
+                    if stored[start + i] != items[i]:
+                        same = False
+                        break
+                if same:
+                    return row
+        at = (at + np.uint64(1)) & mask
+    row = size[0]
+    end = size[1]
+    slots[at] = row
+    hashes[row] = h
+    owns[row] = own
+    for i in range(count):
+        stored[end + i] = items[i]
+    size[0] = row + 1
+    size[1] = end + count
+    ptr[row + 1] = end + count
+    return row
+
+
+@njit(cache=True, nogil=True)
+def hash_keys(owns, ptr, stored, hashes):
+    """The hash of every key of a table."""
+    for row in range(len(hashes)):
+        hashes[row] = _hash(owns[row], stored[ptr[row] : ptr[row + 1]], ptr[row + 1] - ptr[row])
+
+
+@njit(cache=True, nogil=True)
+def rehash(slots, hashes, rows):
+    """Fill an empty, larger slot array with the rows there are."""
+    mask = np.uint64(len(slots) - 1)
+    for row in range(rows):
+        at = hashes[row] & mask
+        while slots[at] >= 0:
+            at = (at + np.uint64(1)) & mask
+        slots[at] = row
+
+
+@njit(cache=True, nogil=True)
+def merge(owns_from, ptr_from, items_from, own_map, item_map, slots, hashes, owns, ptr, stored, size, result):
+    """Intern every key of another table, its numbers translated first. ``result[row]`` is the new number.
+
+    An empty map leaves the numbers as they are. Items are sorted again, because their order may change.
+    """
+    longest = 0
+    for row in range(len(owns_from)):
+        longest = max(longest, ptr_from[row + 1] - ptr_from[row])
+    items = np.empty(longest, np.int64)
+    for row in range(len(owns_from)):
+        count = 0
+        for p in range(ptr_from[row], ptr_from[row + 1]):
+            item = items_from[p]
+            if len(item_map) > 0:
+                item = (np.int64(item_map[item >> np.int64(32)]) << np.int64(32)) | (item & _LOW)
+            items[count] = item
+            count += 1
+        sort_items(items, count)
+        own = owns_from[row]
+        if len(own_map) > 0:
+            own = own_map[own]
+        result[row] = intern(own, items, count, slots, hashes, owns, ptr, stored, size)

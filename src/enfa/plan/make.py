@@ -1,0 +1,90 @@
+"""graphs -> edits -> plan."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from torch_geometric.data import Data
+
+from enfa.edits import Edits, Policy
+from enfa.graphs import GraphSet, check_graphs
+from enfa.plan.distinct import distinct_rows_of, start_kinds
+from enfa.plan.ego import ego_plan
+from enfa.plan.expand import edge_tables, largest_values
+from enfa.plan.full import full_plan
+from enfa.plan.slice import Slicer, Sources
+from enfa.plan.spec import Spec
+from enfa.plan.table import Plan
+
+__all__ = ["KINDS", "check_kind", "edits_of", "make_plan", "plan_of", "sources_of", "unknown"]
+
+KINDS = ("full", "ego", "distinct")
+
+
+def unknown(what: str, name: object, known: Iterable[str]) -> ValueError:
+    """The error for a name that does not exist: says which do, and which was probably meant."""
+    names = list(known)
+    close = difflib.get_close_matches(str(name), names, n=1)
+    hint = f" (did you mean {close[0]!r}?)" if close else ""
+    return ValueError(f"Expected {what} to be one of {', '.join(names)}, got {name!r}{hint}")
+
+
+def check_kind(kind: str) -> str:
+    if kind not in KINDS:
+        raise unknown("the kind of plan", kind, KINDS)
+    return kind
+
+
+def edits_of(graphs: GraphSet, policy: Policy, spec: Spec) -> Edits:
+    """The policy's edits, checked against the graphs and against what the model can see."""
+    if not isinstance(policy, Policy):
+        raise TypeError(f"Expected an enfa.Policy such as enfa.NodeMarking(), got {policy!r}")
+    if spec.edge_attr and graphs.edge_attr is None:
+        raise ValueError(
+            "Expected 'edge_attr' in the graphs, because the model reads edge attributes; graph 0 has none"
+        )
+    edits = policy.edits(graphs).check(graphs, repr(policy))
+    if (edits.edge_value > 0).any() and not spec.edge_attr:
+        raise ValueError(f"{policy!r} marks edges, but the model's conv does not read edge attributes")
+    return edits
+
+
+def sources_of(graphs: GraphSet, edits: Edits, spec: Spec) -> tuple[Sources, np.ndarray]:
+    """What a :class:`Slicer` needs beside the rows, and the kind of each node in table 0."""
+    kind, feature, of_graph = start_kinds(graphs, spec.share)
+    attr, edge_mark = edge_tables(graphs, edits, spec)
+    size = np.diff(graphs.node_ptr)[edits.graph] - edits.deleted
+    sources = Sources(
+        spec, graphs.node_ptr, edits.sub_ptr, size, feature, of_graph, graphs.x, edits.marks, attr, edge_mark,
+        largest_values(graphs),
+    )  # fmt: skip
+    return sources, kind
+
+
+def plan_of(graphs: GraphSet, edits: Edits, spec: Spec, kind: str = "distinct") -> Plan:
+    """A plan from graphs and edits that have been checked."""
+    if check_kind(kind) == "full":
+        return full_plan(graphs, edits, spec)
+    if kind == "ego":
+        return ego_plan(graphs, edits, spec)
+    sources, start = sources_of(graphs, edits, spec)
+    rows = distinct_rows_of(graphs, edits, spec, start)
+    return Slicer(rows, sources).plan(np.arange(graphs.num_graphs)).check()
+
+
+def make_plan(graphs: Sequence[Data], policy: Policy, spec: Spec, kind: str = "distinct") -> Plan:
+    """The plan of a list of PyG graphs.
+
+    Args:
+        graphs: ``Data`` objects with ``x`` (float features, or int64 categorical columns), ``edge_index`` and,
+            where the model reads them, ``edge_attr``.
+        policy: what makes the subgraphs, such as ``enfa.NodeMarking()``.
+        spec: ``model.spec``.
+        kind: ``"distinct"`` (every distinct row once), ``"ego"`` (ENFA as published) or ``"full"`` (the
+            conventional model). All give the same outputs and gradients.
+    """
+    check_kind(kind)
+    graph_set = check_graphs(graphs)
+    return plan_of(graph_set, edits_of(graph_set, policy, spec), spec, kind)

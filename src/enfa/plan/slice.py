@@ -1,0 +1,187 @@
+"""The plan of some graphs, cut out of the distinct rows of many.
+
+Everything that the chosen graphs need is marked, from table L down to table 0, and numbered anew. No hashing, and no
+work for rows of other graphs: the cost is that of the plan that comes out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from enfa.graphs.graphset import ranges
+from enfa.plan.distinct import DistinctLayer, DistinctRows
+from enfa.plan.full import tensor
+from enfa.plan.intern import KeyTable
+from enfa.plan.kernels.slice import collect, forget, pull
+from enfa.plan.spec import Spec
+from enfa.plan.table import Context, Layer, Links, Plan, Readout, Sums
+
+__all__ = ["Slicer", "Sources"]
+
+
+@dataclass
+class Sources:
+    """What a plan needs beside the rows: where graphs begin, and the features that kinds stand for."""
+
+    spec: Spec
+    node_ptr: np.ndarray  # int64 [G+1]
+    sub_ptr: np.ndarray  # int64 [G+1]
+    sub_size: np.ndarray  # int64 [S]
+    start_feature: np.ndarray  # int64 [start kinds], row of x
+    start_graph: np.ndarray  # int64 [start kinds]
+    x: np.ndarray
+    marks: np.ndarray
+    edge_attr: np.ndarray | None  # by edge kind, marks included
+    edge_mark: np.ndarray
+    limits: tuple[tuple[int, ...], tuple[int, ...]]
+
+
+class _Wanted:
+    """The rows wanted of one table so far, and their new numbers."""
+
+    def __init__(self, number: np.ndarray) -> None:
+        self.number, self.count = number, 0
+        self.found = np.empty(1024, np.int64)
+
+    def add(self, ids: np.ndarray) -> np.ndarray:
+        """Mark rows as wanted; return their new numbers."""
+        room = min(self.count + len(ids), len(self.number))
+        if room > len(self.found):
+            found = np.empty(max(room, 2 * self.count), np.int64)
+            found[: self.count] = self.found[: self.count]
+            self.found = found
+        result = np.empty(len(ids), np.int64)
+        self.count = collect(ids, self.number, self.found, self.count, result)
+        return result
+
+    @property
+    def rows(self) -> np.ndarray:
+        return self.found[: self.count]
+
+
+def _items(table: KeyTable, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    ptr = np.concatenate([[0], np.cumsum(table.ptr[rows + 1] - table.ptr[rows])])
+    a, b = np.empty(ptr[-1], np.int64), np.empty(ptr[-1], np.int64)
+    pull(rows, table.ptr, table.items, ptr, a, b)
+    return ptr, a, b
+
+
+class Slicer:
+    """Cuts plans out of distinct rows. Keeps one int32 per row of every table as scratch; not thread-safe."""
+
+    def __init__(self, rows: DistinctRows, sources: Sources) -> None:
+        self.rows, self.sources = rows, sources
+        self._numbers: dict[int, np.ndarray] = {}
+        self._open: list[_Wanted] = []
+
+    def _wanted(self, table: KeyTable) -> _Wanted:
+        number = self._numbers.get(id(table))
+        if number is None or len(number) != len(table):
+            number = self._numbers[id(table)] = np.full(len(table), -1, np.int32)
+        self._open.append(_Wanted(number))
+        return self._open[-1]
+
+    def plan(self, graphs: np.ndarray) -> Plan:
+        """The plan of the chosen graphs, in the given order."""
+        try:
+            return self._plan(np.asarray(graphs, np.int64))
+        finally:
+            for wanted in self._open:
+                forget(wanted.found, wanted.count, wanted.number)
+            self._open.clear()
+
+    def _plan(self, graphs: np.ndarray) -> Plan:
+        s, spec, tables = self.sources, self.sources.spec, self.rows
+        nodes, subs = np.diff(s.node_ptr)[graphs], np.diff(s.sub_ptr)[graphs]
+        node_graph = np.repeat(np.arange(len(graphs)), nodes)
+        sub = ranges(s.sub_ptr[graphs], subs)
+
+        deltas = self._wanted(tables.deltas)
+        sub_delta = deltas.add(tables.sub_delta[sub])
+        delta_ptr, delta_row, delta_count = _items(tables.deltas, deltas.rows)
+        wanted = self._wanted(tables.layers[-1].table)
+        base_row = wanted.add(tables.base_row[ranges(s.node_ptr[graphs], nodes)])
+        delta_row = wanted.add(delta_row)
+        # how many (subgraph, node) pairs a row of table L stands for
+        copies = np.zeros(wanted.count, np.int64)
+        np.add.at(copies, base_row, subs[node_graph])
+        weight = np.bincount(sub_delta, minlength=deltas.count)
+        np.add.at(copies, delta_row, delta_count * np.repeat(weight, np.diff(delta_ptr)))
+
+        layers: list[Layer] = []
+        base = base_row
+        for i in reversed(range(spec.num_layers)):
+            before = self._wanted(tables.layers[i - 1].table if i else tables.start)
+            layer, base, copies = self._layer(tables.layers[i], wanted, before, base, copies)
+            layers.insert(0, layer)
+            wanted = before
+
+        own = tables.start.own[wanted.rows]
+        _, mark, degree = _items(tables.start, wanted.rows)
+        attr = None if s.edge_attr is None else tensor(s.edge_attr)
+        position = np.full(len(s.node_ptr), -1, np.int64)
+        position[graphs] = np.arange(len(graphs))
+        return Plan(
+            kind="distinct",
+            spec=spec,
+            num_graphs=len(graphs),
+            x=tensor(s.x[s.start_feature[own]]),
+            feature=tensor(np.arange(wanted.count)),
+            mark=tensor(mark),
+            marks=tensor(s.marks),
+            degree=tensor(degree) if spec.degrees else None,
+            graph=tensor(position[s.start_graph[own]]) if spec.share == "graph" else None,
+            edge_attr=attr,
+            edge_mark=tensor(s.edge_mark),
+            layers=layers,
+            readout=Readout(
+                base_row=tensor(base_row),
+                node_graph=tensor(node_graph),
+                delta=Sums(tensor(delta_ptr), tensor(delta_row), tensor(delta_count)),
+                sub_delta=tensor(sub_delta),
+                sub_graph=tensor(np.repeat(np.arange(len(graphs)), subs)),
+                sub_size=tensor(s.sub_size[sub]),
+            ),
+            limits=s.limits,
+            num_pairs=int(s.sub_size[sub].sum()),
+            graph_ids=tensor(graphs),
+        )
+
+    def _layer(
+        self, layer: DistinctLayer, wanted: _Wanted, before: _Wanted, base: np.ndarray, copies: np.ndarray
+    ) -> tuple[Layer, np.ndarray, np.ndarray]:
+        """One layer from the rows wanted of its table; also the base rows and copies of the table before."""
+        if layer.mix is None:
+            links = self._links(layer.rows, wanted, before)
+            result = Layer(links, tensor(copies))
+        else:
+            assert layer.context is not None
+            conv = self._wanted(layer.rows)
+            source = conv.add(layer.mix.own[wanted.rows])
+            encoded = self._wanted(layer.context if layer.encoder is None else layer.encoder)
+            context_row = encoded.add(_items(layer.mix, wanted.rows)[1])
+            of_nodes = np.bincount(context_row[base], minlength=encoded.count)
+            encoder, contexts = None, encoded
+            if layer.encoder is not None:
+                contexts = self._wanted(layer.context)
+                encoder = self._links(layer.encoder, encoded, contexts)
+            ptr, row, count = _items(layer.context, contexts.rows)
+            row = (before if self.sources.spec.context == "input" else conv).add(row)
+            context = Context(Sums(tensor(ptr), tensor(row), tensor(count)), encoder, tensor(of_nodes))
+            conv_copies = np.zeros(conv.count, np.int64)
+            np.add.at(conv_copies, source, copies)
+            links = self._links(layer.rows, conv, before)
+            result = Layer(links, tensor(conv_copies), tensor(source), context, tensor(context_row))
+            base, copies = source[base], conv_copies
+        own = links.self_row.numpy()
+        before_copies = np.zeros(before.count, np.int64)
+        np.add.at(before_copies, own, copies)
+        return result, own[base], before_copies
+
+    def _links(self, table: KeyTable, wanted: _Wanted, before: _Wanted) -> Links:
+        ptr, row, kind = _items(table, wanted.rows)
+        own = before.add(table.own[wanted.rows])
+        return Links(tensor(own), tensor(ptr), tensor(before.add(row)), tensor(kind))
+
