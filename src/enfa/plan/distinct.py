@@ -89,6 +89,7 @@ class _Builder:
             edits.node_ptr, edits.node, edits.node_value, edits.edge_ptr, edits.edge, edits.edge_value,
             *self.start.arrays, self.pair_ptr, self.pair_node, self.pair_row,
         )  # fmt: skip
+        self.pair_node, self.pair_row = self.pair_node[: self.pair_ptr[-1]], self.pair_row[: self.pair_ptr[-1]]
 
     def conv(self) -> KeyTable:
         """One message-passing layer."""

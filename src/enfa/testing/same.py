@@ -20,7 +20,7 @@ __all__ = ["Difference", "assert_same_as_full", "differences"]
 
 @dataclass(frozen=True)
 class Difference:
-    """How far one quantity of a plan is from the reference, relative to the quantity's largest entry."""
+    """How far one quantity of a plan is from the reference, relative to the largest entry of its group."""
 
     kind: str  # the plan
     mode: str  # "train" or "eval"
@@ -28,16 +28,27 @@ class Difference:
     relative: float
 
 
-def _relative(value: Tensor, reference: Tensor) -> float:
-    if value.shape != reference.shape:
+def _scales(reference: dict[str, Tensor]) -> dict[str, float]:
+    """What each quantity is measured against: the largest entry of its group.
+
+    A gradient that is zero but for rounding (a bias in front of BatchNorm) has no scale of its own, and neither has a
+    running mean of zero: gradients are one group, weights another, the buffers of one module a third.
+    """
+
+    def group(name: str) -> str:
+        return name.rpartition(".")[0] if name.startswith("buffer") else name.split(" ")[0]
+
+    largest: dict[str, float] = {}
+    for name, value in reference.items():
+        if value.numel():
+            largest[group(name)] = max(largest.get(group(name), 0.0), float(value.abs().max()))
+    return {name: largest.get(group(name), 0.0) or 1.0 for name in reference}
+
+
+def _distance(value: Tensor, reference: Tensor) -> float:
+    if value.shape != reference.shape or not bool(value.isfinite().all()):
         return float("inf")
-    if value.numel() == 0:
-        return 0.0
-    value, reference = value.double(), reference.double()
-    if not bool(value.isfinite().all()):
-        return float("inf")
-    scale = float(reference.abs().max())
-    return float((value - reference).abs().max()) / (scale if scale > 0 else 1.0)
+    return float((value.double() - reference.double()).abs().max()) if value.numel() else 0.0
 
 
 def _run(model: nn.Module, plan: Plan, train: bool, steps: int) -> dict[str, Tensor]:
@@ -76,32 +87,19 @@ def differences(
     modes: Sequence[str] = ("train", "eval"),
     steps: int = 0,
 ) -> Iterator[Difference]:
-    """How far each plan is from the full plan, quantity by quantity. The model itself is not changed.
-
-    Gradients are measured against the largest gradient of all: one that is zero but for rounding has no scale of
-    its own (a bias in front of BatchNorm, say).
-    """
+    """How far each plan is from the full plan, quantity by quantity. The model itself is not changed."""
     model = copy.deepcopy(model).to(dtype)
     device = next(model.parameters()).device
     checked = check_graphs(graphs)
-    spec = model.spec
-    edits = edits_of(checked, policy, spec)
-    plans = {kind: plan_of(checked, edits, spec, kind).to(device) for kind in ("full", *kinds)}
+    edits = edits_of(checked, policy, model.spec)
+    plans = {kind: plan_of(checked, edits, model.spec, kind).to(device) for kind in ("full", *kinds)}
     for mode in modes:
         reference = _run(model, plans["full"], mode == "train", steps)
-        largest = {"gradient of": 1e-300, "weight": 1e-300}
-        for name, value in reference.items():
-            for group in largest:
-                if name.startswith(group) and value.numel():
-                    largest[group] = max(largest[group], float(value.abs().max()))
+        scales = _scales(reference)
         for kind in kinds:
             found = _run(model, plans[kind], mode == "train", steps)
             for name, value in reference.items():
-                relative = _relative(found[name], value)
-                for group, scale in largest.items():
-                    if name.startswith(group) and value.numel():
-                        relative *= float(value.abs().max()) / scale if float(value.abs().max()) > 0 else 1 / scale
-                yield Difference(kind, mode, name, relative)
+                yield Difference(kind, mode, name, _distance(found[name], value) / scales[name])
 
 
 def assert_same_as_full(
