@@ -8,8 +8,8 @@ from torch_geometric.utils import is_undirected
 
 from enfa.datasets import from_npz, load
 
-# A path 0-1-2 of class 1, and a lone clause of class 0.
-SMALL = "2\n3 1\n0 1 1\n1 2 0 2\n0 1 1\n1 0\n1 0\n"
+# A lone clause of class 0, and a path 0-1-2 of class 1.
+SMALL = "2\n1 0\n1 0\n3 1\n0 1 1\n1 2 0 2\n0 1 1\n"
 
 
 def write(root: Path, text: str) -> Path:
@@ -19,7 +19,7 @@ def write(root: Path, text: str) -> Path:
 
 
 def test_format(tmp_path: Path) -> None:
-    path, lone = load("EXP", write(tmp_path, SMALL)).graphs
+    lone, path = load("EXP", write(tmp_path, SMALL)).graphs
     assert path.x.tolist() == [[0], [1], [0]]
     assert path.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
     assert (path.y.tolist(), lone.y.tolist()) == ([1], [0])
@@ -54,8 +54,8 @@ def test_refuses_a_file_cut_anywhere(tmp_path: Path, kept: int) -> None:
     [
         (SMALL + "1 0\n", "goes on after its last graph"),
         (SMALL.replace("3 1", "3 x"), "expected whole numbers only"),
-        (SMALL.replace("3 1", "3 2"), "EXP: expected graph 0 to have a class from 0 to 1 as label, got 2"),
-        (SMALL.replace("0 1 1", "0 1 3"), r"graph 0 has nodes 0 to 2, but an edge \(0, 3\)"),
+        (SMALL.replace("3 1", "3 2"), "EXP: expected graph 1 to have a class from 0 to 1 as label, got 2"),
+        (SMALL.replace("0 1 1", "0 1 3"), r"graph 1 has nodes 0 to 2, but an edge \(0, 3\)"),
         (SMALL.replace("0 1 1", "2 1 1"), "column 0 of x has 2 categories, got number 2"),
     ],
 )
