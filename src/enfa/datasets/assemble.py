@@ -1,0 +1,85 @@
+"""From flat arrays to a benchmark: what the labels are, and how many categories the columns have."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+
+from enfa.datasets.benchmark import Benchmark, Channels, Metric, Task
+from enfa.datasets.flat import FlatGraphs
+
+__all__ = ["assemble"]
+
+
+def assemble(
+    name: str,
+    flat: FlatGraphs,
+    y: np.ndarray,
+    *,
+    metric: Metric | None = None,
+    num_outputs: int | None = None,
+    in_channels: Channels | Sequence[int] | None = None,
+    edge_channels: Channels | Sequence[int] | None = None,
+    splits: Mapping[str, np.ndarray] | None = None,
+    num_folds: int = 10,
+) -> Benchmark:
+    """A benchmark from checked arrays; what is not given is read off the data.
+
+    ``y`` of shape ``[G]`` is one class per graph. Without ``num_outputs`` the classes are the distinct
+    values, numbered from 0 in their order; with it, values must be 0 to ``num_outputs - 1``. ``y`` of shape
+    ``[G, T]`` is T yes/no tasks. The metric is accuracy for classes, ROC-AUC for tasks.
+    """
+    if len(y) != len(flat.num_nodes):
+        raise ValueError(
+            f"{flat.source}: {len(flat.num_nodes)} graphs have {len(y)} labels; is a file cut short?"
+        )
+    task, labels, outputs = _labels(flat.source, y, num_outputs)
+    edge_kinds = None
+    if flat.edge_attr is not None:
+        edge_kinds = _channels(flat.source, "edge_attr", flat.edge_attr, edge_channels)
+    return Benchmark(
+        name=name,
+        graphs=flat.graphs(torch.from_numpy(labels)),
+        metric=metric or ("accuracy" if task == "multiclass" else "rocauc"),
+        task=task,
+        num_outputs=outputs,
+        in_channels=_channels(flat.source, "x", flat.x, in_channels),
+        edge_channels=edge_kinds,
+        splits=splits,
+        num_folds=num_folds,
+    )
+
+
+def _labels(source: str, y: np.ndarray, num_outputs: int | None) -> tuple[Task, np.ndarray, int]:
+    if y.ndim == 2 and y.dtype.kind in "iubf":
+        if num_outputs not in (None, y.shape[1]):
+            raise ValueError(f"{source}: expected y to have {num_outputs} columns, got {y.shape[1]}")
+        return "binary", y.astype(np.float32), y.shape[1]
+    if y.ndim != 1 or y.dtype.kind not in "iub":
+        raise ValueError(
+            f"{source}: expected y to be integers of shape [G] (classes) or numbers of shape [G, T] "
+            f"(yes/no tasks), got {y.dtype} of shape {y.shape}"
+        )
+    if num_outputs is not None:
+        return "multiclass", y.astype(np.int64), num_outputs
+    classes, codes = np.unique(y, return_inverse=True)
+    return "multiclass", codes.astype(np.int64), len(classes)
+
+
+def _channels(source: str, what: str, values: np.ndarray, given: Channels | Sequence[int] | None) -> Channels:
+    columns = values.shape[1]
+    if values.dtype.kind == "f":
+        if given not in (None, columns):
+            raise ValueError(f"{source}: {what} has {columns} float columns, got channels {given}")
+        return columns
+    if len(values) and values.min() < 0:
+        raise ValueError(f"{source}: expected categories in {what} to count from 0, got {values.min()}")
+    highest = values.max(axis=0) if len(values) else np.full(columns, -1)
+    if given is None:
+        return (highest + 1).tolist()
+    if isinstance(given, int) or len(given) != columns:
+        raise ValueError(f"{source}: expected the categories of each of {columns} columns, got {given}")
+    for column, (top, count) in enumerate(zip(highest.tolist(), given)):
+        if top >= count:
+            raise ValueError(f"{source}: column {column} of {what} has {count} categories, got number {top}")
+    return list(given)

@@ -1,0 +1,141 @@
+"""What a dataset is to the rest of the package: graphs, and how a model on them is scored."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from torch_geometric.data import Data
+
+from enfa.datasets.folds import stratified_folds
+
+__all__ = ["Benchmark", "Channels", "Metric", "Task"]
+
+Metric = Literal["accuracy", "rocauc", "ap"]
+Task = Literal["multiclass", "binary"]
+Channels = int | list[int]
+PARTS = ("train", "valid", "test")
+
+
+@dataclass(frozen=True, eq=False)
+class Benchmark:
+    """Graphs with labels, the split of them, and the metric.
+
+    Each graph is a ``Data`` with ``x [n, C]``, ``edge_index [2, m]`` (an undirected edge stands in both
+    directions), ``edge_attr [m, D]`` or ``None``, and ``y``:
+
+    - task ``"multiclass"``: ``y`` is int64 ``[1]``, one of ``num_outputs`` classes;
+    - task ``"binary"``: ``y`` is float32 ``[1, num_outputs]``, each entry a yes/no task of its own: 1, 0,
+      or NaN where it was not measured and must count neither in the loss nor in the metric.
+
+    ``in_channels`` is the number of float columns of ``x``; or, if ``x`` is int64 and categorical, the list
+    of how many categories each column has (what an embedding table needs). ``edge_channels`` says the same of
+    ``edge_attr``.
+
+    ``splits`` is the official split, three int64 arrays named train, valid and test; without one there are
+    ``num_folds`` stratified folds (``num_folds`` is 1 with one). ``split`` gives the arrays in either case.
+
+    The tensors of the graphs are views of a few large ones: ``graph.clone()`` copies one graph, but
+    ``copy.deepcopy`` and ``torch.save`` would take the whole dataset along.
+    """
+
+    name: str
+    graphs: list[Data] = field(repr=False)
+    metric: Metric
+    task: Task
+    num_outputs: int
+    in_channels: Channels
+    edge_channels: Channels | None = None
+    splits: Mapping[str, np.ndarray] | None = field(default=None, repr=False)
+    num_folds: int = 10
+    labels: np.ndarray = field(init=False, repr=False)
+    """All labels at once: int64 ``[G]`` (multiclass) or float32 ``[G, num_outputs]`` (binary)."""
+
+    def __post_init__(self) -> None:
+        for what, value, allowed in (("metric", self.metric, Metric), ("task", self.task, Task)):
+            if value not in get_args(allowed):
+                raise ValueError(f"{self.name}: expected {what} to be in {get_args(allowed)}, got {value!r}")
+        if self.task == "multiclass" and self.metric != "accuracy":
+            raise ValueError(f"{self.name}: the metric of a multiclass task is accuracy, got {self.metric!r}")
+        if not self.graphs:
+            raise ValueError(f"{self.name}: expected at least one graph, got none")
+        object.__setattr__(self, "labels", self._checked_labels())
+        if self.splits is not None:
+            object.__setattr__(self, "splits", self._checked_splits(self.splits))
+            object.__setattr__(self, "num_folds", 1)
+
+    def __len__(self) -> int:
+        return len(self.graphs)
+
+    def split(
+        self, fold: int = 0, seed: int = 0, *, validation: Literal["test", "next"] = "test"
+    ) -> dict[str, np.ndarray]:
+        """Positions in ``graphs`` to train, validate and test on.
+
+        With an official split this is it, and only fold 0 exists. With folds, ``validation="test"`` makes the
+        test fold the validation fold as well: GIN's and ESAN's practice, which reports the best epoch of the
+        mean validation curve. ``validation="next"`` holds out the following fold instead, so that the test
+        fold chooses nothing.
+        """
+        if validation not in ("test", "next"):
+            raise ValueError(f"Expected validation to be 'test' or 'next', got {validation!r}")
+        folds = self.num_folds
+        if not 0 <= fold < folds:
+            raise ValueError(f"{self.name} has folds 0 to {folds - 1}, got fold {fold}")
+        if self.splits is not None:
+            return {part: self.splits[part].copy() for part in PARTS}
+        if validation == "next" and folds < 3:
+            raise ValueError(f"{self.name}: validation='next' needs at least 3 folds, got {folds}")
+        fold_of = stratified_folds(self._classes(), folds, seed)
+        held_out = fold if validation == "test" else (fold + 1) % folds
+        return {
+            "train": np.flatnonzero((fold_of != fold) & (fold_of != held_out)),
+            "valid": np.flatnonzero(fold_of == held_out),
+            "test": np.flatnonzero(fold_of == fold),
+        }
+
+    def _classes(self) -> np.ndarray:
+        """What folds are stratified by: the class; with several tasks nothing."""
+        if self.labels.ndim == 1:
+            return self.labels
+        if self.num_outputs > 1:
+            return np.zeros(len(self), dtype=np.int64)
+        return np.nan_to_num(self.labels[:, 0], nan=2.0).astype(np.int64)
+
+    def _checked_labels(self) -> np.ndarray:
+        want = (1,) if self.task == "multiclass" else (1, self.num_outputs)
+        for position, graph in enumerate(self.graphs):
+            if graph.y is None or graph.y.shape != want:
+                got = None if graph.y is None else tuple(graph.y.shape)
+                raise ValueError(
+                    f"{self.name}: expected graph {position} to have y of shape {want}, got {got}"
+                )
+        labels = torch.cat([graph.y for graph in self.graphs]).numpy()
+        if self.task == "multiclass":
+            wrong = (labels < 0) | (labels >= self.num_outputs)
+            allowed = f"a class from 0 to {self.num_outputs - 1}"
+        else:
+            wrong = ~(np.isnan(labels) | (labels == 0) | (labels == 1)).all(axis=1)
+            allowed = "0, 1 or NaN (not measured)"
+        if wrong.any():
+            position = int(np.argmax(wrong))
+            got = labels[position].tolist()
+            raise ValueError(f"{self.name}: expected graph {position} to have {allowed} as label, got {got}")
+        return labels
+
+    def _checked_splits(self, splits: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        if set(splits) != set(PARTS):
+            raise ValueError(f"{self.name}: expected the splits {PARTS}, got {tuple(splits)}")
+        checked = {part: np.asarray(splits[part], dtype=np.int64).reshape(-1) for part in PARTS}
+        for part, index in checked.items():
+            if not len(index):
+                raise ValueError(f"{self.name}: the split {part!r} is empty")
+            if index.min() < 0 or index.max() >= len(self):
+                raise ValueError(
+                    f"{self.name}: expected the split {part!r} to hold positions from 0 to {len(self) - 1}, "
+                    f"got {index.min()} to {index.max()}"
+                )
+            if part != "train" and np.isin(index, checked["train"]).any():
+                raise ValueError(f"{self.name}: the splits 'train' and {part!r} have graphs in common")
+        return checked

@@ -1,0 +1,68 @@
+"""Datasets by name."""
+
+import difflib
+from collections.abc import Callable
+from pathlib import Path
+
+from enfa.datasets.benchmark import Benchmark
+from enfa.datasets.csl import load_csl
+from enfa.datasets.graphsat import load_graphsat
+from enfa.datasets.lrgb import load_peptides_func
+from enfa.datasets.ogb_csv import OGB_TASKS, load_ogb
+from enfa.datasets.tu import TU_NAMES, load_tu
+
+__all__ = ["load", "names"]
+
+
+def names() -> list[str]:
+    """The names that ``load`` knows; it takes any other dataset of the TU collection too."""
+    return ["EXP", "CEXP", "CSL", "peptides-func", *OGB_TASKS, *TU_NAMES]
+
+
+def load(name: str, root: str | Path = "data", *, use_node_attr: bool = False) -> Benchmark:
+    """A benchmark by its official name, with its official split and metric.
+
+    Raw files are read from below ``root``, laid out as the official loaders lay them out
+    (``root/PROTEINS/raw/PROTEINS_A.txt``, ``root/ogbg_molhiv/raw/edge.csv.gz``,
+    ``root/peptides-func/raw/train.pt``, ``root/EXP/raw/GRAPHSAT.txt``), and are downloaded there if they are
+    missing. Nothing is unpickled and no cache is written. ``use_node_attr`` adds the continuous attributes
+    that some datasets of the TU collection have.
+
+    Raises ``ValueError`` for a name it does not know and for files that are damaged, ``FileNotFoundError``
+    for files that are missing and cannot be downloaded; each in a sentence that says what to do.
+
+    >>> load("CSL")
+    Benchmark(name='CSL', metric='accuracy', task='multiclass', num_outputs=10, in_channels=[1], \
+edge_channels=None, num_folds=5)
+    """
+    root = Path(root)
+    readers: dict[str, Callable[[], Benchmark]] = {
+        "EXP": lambda: load_graphsat("EXP", root),
+        "CEXP": lambda: load_graphsat("CEXP", root),
+        "CSL": load_csl,
+        "peptides-func": lambda: load_peptides_func(root),
+        **{ogb: lambda ogb=ogb: load_ogb(ogb, root) for ogb in OGB_TASKS},  # type: ignore[misc]
+    }
+    if name in readers:
+        if use_node_attr:
+            raise ValueError(f"{name} has no node attributes")
+        return readers[name]()
+    if not name or set(name) & set("/\\:*?[]"):  # a TU name becomes a folder and an address
+        raise ValueError(_unknown(name, root))
+    try:
+        return load_tu(name, root, use_node_attr)
+    except FileNotFoundError as error:
+        if name in TU_NAMES:
+            raise
+        raise ValueError(_unknown(name, root)) from error
+
+
+def _unknown(name: str, root: Path) -> str:
+    known = names()
+    folded = {other.casefold(): other for other in known}
+    close = difflib.get_close_matches(name.casefold(), folded, n=1)
+    hint = f"; did you mean {folded[close[0]]!r}?" if close else "."
+    return (
+        f"Unknown dataset {name!r}{hint} Known are {', '.join(known)}, and any other TU dataset that can be "
+        f"downloaded or has its raw files in {root / name / 'raw'}."
+    )

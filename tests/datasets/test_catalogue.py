@@ -1,0 +1,119 @@
+import pickle
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.datasets import TUDataset
+
+from enfa.datasets import from_npz, load, names
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("PROTIENS", "PROTEINS"),
+        ("proteins", "PROTEINS"),
+        ("ogbg_molhiv", "ogbg-molhiv"),
+        ("Peptides-func", "peptides-func"),
+    ],
+)
+def test_suggests_the_right_name(tmp_path: Path, wrong: str, right: str) -> None:
+    with pytest.raises(
+        ValueError, match=f"^Unknown dataset '{wrong}'; did you mean '{right}'\\? Known are EXP, "
+    ):
+        load(wrong, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("wrong", ["", "../PROTEINS", "a/b", "qqqqqq"])
+def test_names_that_are_like_nothing(tmp_path: Path, wrong: str) -> None:
+    with pytest.raises(
+        ValueError, match=r"^Unknown dataset .*Known are EXP, CEXP, CSL, peptides-func, ogbg-molhiv"
+    ):
+        load(wrong, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("PROTEINS", "PROTEINS/raw"),
+        ("EXP", "EXP/raw"),
+        ("CEXP", "CEXP/raw"),
+        ("ogbg-molhiv", "ogbg_molhiv"),
+        ("ogbg-moltox21", "ogbg_moltox21"),
+        ("peptides-func", "peptides-func/raw"),
+        ("MUTAG", "MUTAG/raw"),
+    ],
+)
+def test_missing_files_are_asked_for(tmp_path: Path, name: str, file: str) -> None:
+    with pytest.raises(
+        FileNotFoundError, match=f"^{name} needs .* in {tmp_path / file}, which are not there"
+    ):
+        load(name, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_downloads_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with zipfile.ZipFile(tmp_path / "NEW.zip", "w") as archive:
+        archive.writestr("NEW/NEW_A.txt", "1, 2\n2, 1\n")
+        archive.writestr("NEW/NEW_graph_indicator.txt", "1\n1\n2\n")
+        archive.writestr("NEW/NEW_graph_labels.txt", "0\n1\n")
+        archive.writestr("NEW/NEW_node_labels.txt", "0\n1\n4\n")
+        archive.writestr("NEW/README.txt", "")
+    monkeypatch.setattr(TUDataset, "url", tmp_path.as_uri())
+    new = load("NEW", tmp_path / "data")
+    assert (len(new), new.in_channels) == (2, [5])
+    assert len(list((tmp_path / "data" / "NEW" / "raw").iterdir())) == 4
+    assert np.array_equal(load("NEW", tmp_path / "data").labels, new.labels)
+
+
+def test_only_tu_datasets_have_node_attributes(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="CSL has no node attributes"):
+        load("CSL", use_node_attr=True)
+
+
+def test_names_are_distinct_and_hold_the_papers_six() -> None:
+    assert len(set(names())) == len(names())
+    assert {"PROTEINS", "EXP", "CEXP", "ogbg-molhiv", "ogbg-moltox21", "peptides-func"} < set(names())
+
+
+def test_nothing_is_unpickled_and_nothing_is_written(
+    laid_out: Callable[[str], Path], data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*args: Any, **options: Any) -> None:
+        raise AssertionError("something was unpickled")
+
+    root = laid_out("PROTEINS")
+    laid_out("EXP"), laid_out("ogbg-moltox21")
+    for module, name in ((pickle, "load"), (pickle, "loads"), (pickle, "Unpickler"), (torch, "load")):
+        monkeypatch.setattr(module, name, refuse)
+    before = sorted(root.rglob("*"))
+    for name in ("PROTEINS", "EXP", "ogbg-moltox21", "CSL"):
+        load(name, root)
+    from_npz(data / "EXP.npz")
+    assert sorted(root.rglob("*")) == before
+
+
+def test_needs_no_extra_and_no_other_part_of_the_package() -> None:
+    code = """
+import sys
+for name in ("ogb", "rdkit", "sklearn", "pandas", "outdated"):
+    sys.modules[name] = None
+import enfa.datasets
+enfa.datasets.load("CSL").split(0)
+others = [m for m in sys.modules if m.startswith("enfa.") and not m.startswith("enfa.datasets")]
+assert not others, others
+try:
+    enfa.datasets.from_smiles(["C"])
+except ImportError as error:
+    assert "pip install 'enfa[chem]'" in str(error), error
+else:
+    raise AssertionError("from_smiles ran without rdkit")
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
