@@ -31,24 +31,24 @@ class _Counted(torch.autograd.Function):
         sums = _reduced(torch.cat([copies @ x, copies.sum()[None]]), group)
         total = sums[-1].clamp(min=1)
         mean = sums[:-1] / total
-        normal = x - mean
-        var = _reduced(copies @ normal.square(), group) / total
+        centred = x - mean
+        var = _reduced(copies @ centred.square(), group) / total
         rstd = (var + eps).rsqrt()
-        normal = normal * rstd
-        out = normal if weight is None else normal * weight
-        out = out if bias is None else out + bias
-        ctx.save_for_backward(normal, rstd, copies / total, weight)
+        scale = rstd if weight is None else rstd * weight
+        out = centred * scale if bias is None else torch.addcmul(bias, centred, scale)
+        ctx.save_for_backward(centred, rstd, scale, copies / total, weight)
         ctx.group, ctx.has_bias = group, bias is not None
         ctx.mark_non_differentiable(mean, var, total)
         return out, mean, var, total
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-        normal, rstd, part, weight = ctx.saved_tensors
-        grad_bias, grad_weight = grad.sum(0), (grad * normal).sum(0)
-        scale = rstd if weight is None else rstd * weight
+        centred, rstd, scale, part, weight = ctx.saved_tensors
+        grad_bias, grad_weight = grad.sum(0), (grad * centred).sum(0) * rstd
         all_bias, all_weight = _reduced(torch.stack([grad_bias, grad_weight]), ctx.group)
-        grad_x = (grad - part[:, None] * (all_bias + normal * all_weight)) * scale
+        # grad_x = scale (grad - part (sum grad + normal * sum(grad normal))), in three passes over the rows
+        grad_x = torch.addcmul(-all_bias * scale, centred, -all_weight * rstd * scale)
+        grad_x = grad_x.mul_(part[:, None]).addcmul_(grad, scale)
         return (
             grad_x,
             grad_weight if weight is not None else None,

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from enfa.nn.segment import gather, segment_ids, segment_max, segment_sum, weighted_sum
+from enfa.plan.kernels.slice import coalesce
 from enfa.plan.make import unknown
 from enfa.plan.table import Layer, Plan, Readout, Sums
 
@@ -26,11 +27,21 @@ def _ptr(sorted_ids: Tensor, size: int) -> Tensor:
     return ptr
 
 
+def _coalesced(ptr: Tensor, row: Tensor, count: Tensor) -> Sums:
+    """Rows that an edit has not reached one layer earlier cancel: a shorter list of the same sums."""
+    if row.device.type != "cpu":
+        return Sums(ptr, row, count)
+    new_ptr, new_row, new_count = torch.zeros_like(ptr), torch.empty_like(row), torch.empty_like(count)
+    scratch = torch.empty(int(ptr.diff().max()) if len(ptr) > 1 else 0, dtype=torch.int64)
+    length = coalesce(*(t.numpy() for t in (ptr, row, count, scratch, new_ptr, new_row, new_count)))
+    return Sums(new_ptr, new_row[:length], new_count[:length])
+
+
 def lower(readout: Readout, layer: Layer) -> Readout:
     """The same readout over the table before ``layer``: every row's own row one layer earlier."""
     before = layer.previous
     base = None if readout.base_row is None else before[readout.base_row]
-    delta = Sums(readout.delta.ptr, before[readout.delta.row], readout.delta.count)
+    delta = _coalesced(readout.delta.ptr, before[readout.delta.row], readout.delta.count)
     return Readout(base, readout.node_graph, delta, readout.sub_delta, readout.sub_graph, readout.sub_size)
 
 

@@ -13,9 +13,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from enfa.plan.kernels.slice import counting_sort
 from enfa.plan.table import Links, Sums
 
-__all__ = ["gather", "link_sum", "segment_ids", "segment_max", "segment_sum", "transpose", "weighted_sum"]
+__all__ = [
+    "gather", "link_sum", "segment_ids", "segment_max", "segment_sum", "target_rows", "transpose",
+    "weighted_sum",
+]  # fmt: skip
 
 
 def _bag(index: Tensor, table: Tensor, ptr: Tensor, weight: Tensor | None = None) -> Tensor:
@@ -34,8 +38,12 @@ def segment_ids(ptr: Tensor, total: int) -> Tensor:
 
 def transpose(index: Tensor, size: int) -> tuple[Tensor, Tensor]:
     """``(ptr[size+1], entry)``: for each value of ``index`` the entries that have it."""
-    entry = torch.argsort(index, stable=True)
     ptr = index.new_zeros(size + 1)
+    if index.device.type == "cpu":
+        entry = torch.empty_like(index)
+        counting_sort(index.numpy(), ptr.numpy(), entry.numpy())
+        return ptr, entry
+    entry = torch.argsort(index, stable=True)
     torch.cumsum(torch.bincount(index, minlength=size), 0, out=ptr[1:])
     return ptr, entry
 

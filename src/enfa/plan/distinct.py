@@ -73,6 +73,9 @@ class _Builder:
         self.nodes, self.edges = np.diff(graphs.node_ptr), np.diff(graphs.edge_ptr)
         self.kind = graphs.edge_kind.astype(np.int32) if spec.edge_attr else np.zeros(graphs.num_edges, np.int32)
         self.kinds = graphs.num_edge_kinds if spec.edge_attr else 1
+        # scratch for the kernels: the messages into one node, and the nodes of one graph
+        self.items = np.empty(int(np.diff(graphs.in_ptr).max(initial=0)), np.int64)
+        self.candidates = np.empty(int(self.nodes.max(initial=0)), np.int64)
         self.start = KeyTable()
         degree = np.diff(graphs.in_ptr) if spec.degrees else np.zeros(graphs.num_nodes, np.int64)
         one = np.arange(graphs.num_nodes + 1)
@@ -104,7 +107,7 @@ class _Builder:
             done = walk(
                 done, e.num_subgraphs, e.graph, self.nodes, self.edges, self.base, base, seen, g.in_ptr, g.src,
                 kind, self.kind, self.kinds, g.out_ptr, g.out_dst, g.dst, e.edge_ptr, e.edge, e.edge_value,
-                self.pair_ptr, self.pair_node, self.pair_row, *table.arrays, ptr, node, row,
+                self.pair_ptr, self.pair_node, self.pair_row, self.items, self.candidates, *table.arrays, ptr, node, row,
             )  # fmt: skip
             if done < e.num_subgraphs:
                 table.reserve(int(self.nodes[e.graph[done]]) + 1, int(self.edges[e.graph[done]]))
@@ -119,7 +122,7 @@ class _Builder:
         g = self.graphs
         table.reserve(g.num_nodes, g.num_edges)
         result = np.empty(g.num_nodes, np.int32)
-        base_rows(row, g.in_ptr, g.src, self.kind, *table.arrays, result)
+        base_rows(row, g.in_ptr, g.src, self.kind, self.items, *table.arrays, result)
         return result
 
     def context(self) -> tuple[KeyTable, KeyTable | None, np.ndarray]:
@@ -157,9 +160,10 @@ class _Builder:
     def pools(self) -> tuple[KeyTable, np.ndarray]:
         table, count = KeyTable(), self.edits.num_subgraphs
         result, done = np.empty(count, np.int32), 0
+        items = np.empty(2 * int(np.diff(self.pair_ptr).max(initial=0)), np.int64)
         while done < count:
             done = deltas(
-                done, count, self.base, self.pair_ptr, self.pair_node, self.pair_row, *table.arrays, result
+                done, count, self.base, self.pair_ptr, self.pair_node, self.pair_row, items, *table.arrays, result
             )
             if done < count:
                 table.reserve(2, 2 * int(self.pair_ptr[done + 1] - self.pair_ptr[done]))

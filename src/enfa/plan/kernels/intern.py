@@ -3,6 +3,9 @@
 A key is one number (``own``) and a list of items, each two 32-bit numbers packed into an int64. Keys live in
 CSR form (own, ptr, items); an open-addressing hash table of row numbers stands beside them. A hit is a hit only
 when hash, own, length and every item agree, so a collision can never merge two different rows.
+
+Kernels allocate nothing inside their loops: scratch comes from the caller. (Numba 0.68 has been seen to free an array
+made inside a loop before its last use.)
 """
 
 import numpy as np
@@ -31,10 +34,30 @@ def _hash(own, items, count):
 
 
 @njit(cache=True, nogil=True)
+def _sift(items, root, count):
+    value = items[root]
+    while True:
+        child = 2 * root + 1
+        if child >= count:
+            break
+        if child + 1 < count and items[child + 1] > items[child]:
+            child += 1
+        if items[child] <= value:
+            break
+        items[root] = items[child]
+        root = child
+    items[root] = value
+
+
+@njit(cache=True, nogil=True)
 def sort_items(items, count):
-    """Sort the first ``count`` items in place: by insertion where they are few."""
-    if count > 48:
-        items[:count] = np.sort(items[:count])
+    """Sort the first ``count`` items in place: by insertion where they are few, as a heap where they are many."""
+    if count > 64:
+        for root in range(count // 2 - 1, -1, -1):
+            _sift(items, root, count)
+        for end in range(count - 1, 0, -1):
+            items[0], items[end] = items[end], items[0]
+            _sift(items, 0, end)
         return
     for i in range(1, count):
         value = items[i]

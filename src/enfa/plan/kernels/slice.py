@@ -3,7 +3,9 @@
 import numpy as np
 from numba import njit
 
-__all__ = ["collect", "forget", "pull"]
+from enfa.plan.kernels.intern import pack, sort_items
+
+__all__ = ["coalesce", "collect", "counting_sort", "forget", "pull"]
 
 
 @njit(cache=True, nogil=True)
@@ -37,3 +39,44 @@ def pull(needed, ptr, items, out_ptr, a, b):
             item = items[start + k]
             a[at + k] = item >> np.int64(32)
             b[at + k] = np.int32(item & low)
+
+
+@njit(cache=True, nogil=True)
+def counting_sort(index, ptr, entry):
+    """For each value of ``index`` the entries that have it, in order. ``ptr`` comes zeroed."""
+    for i in range(len(index)):
+        ptr[index[i] + 1] += 1
+    for v in range(len(ptr) - 1):
+        ptr[v + 1] += ptr[v]
+    at = ptr[:-1].copy()
+    for i in range(len(index)):
+        v = index[i]
+        entry[at[v]] = i
+        at[v] += 1
+
+
+@njit(cache=True, nogil=True)
+def coalesce(ptr, row, count, items, new_ptr, new_row, new_count):
+    """Add up equal rows of every list and drop those whose counts cancel. Returns the new length.
+
+    ``items`` is scratch as long as the longest list.
+    """
+    end = 0
+    for n in range(len(ptr) - 1):
+        begin, length = ptr[n], ptr[n + 1] - ptr[n]
+        for k in range(length):
+            items[k] = pack(row[begin + k], count[begin + k])
+        sort_items(items, length)
+        at = 0
+        while at < length:
+            r = items[at] >> np.int64(32)
+            net = 0
+            while at < length and (items[at] >> np.int64(32)) == r:
+                net += np.int32(items[at] & np.int64(0xFFFFFFFF))
+                at += 1
+            if net != 0:
+                new_row[end] = r
+                new_count[end] = net
+                end += 1
+        new_ptr[n + 1] = end
+    return end

@@ -13,13 +13,10 @@ __all__ = ["base_rows", "deltas", "start_pairs", "walk"]
 
 
 @njit(cache=True, nogil=True)
-def base_rows(row, in_ptr, src, kind, slots, hashes, owns, ptr, stored, size, result):
+def base_rows(row, in_ptr, src, kind, items, slots, hashes, owns, ptr, stored, size, result):
     """Rows of the unedited graphs: ``result[v]`` for every node v from ``row``, its number one table before."""
-    items = np.empty(64, np.int64)
     for v in range(len(row)):
         begin, end = in_ptr[v], in_ptr[v + 1]
-        if end - begin > len(items):
-            items = np.empty(2 * (end - begin), np.int64)
         for p in range(begin, end):
             items[p - begin] = pack(row[src[p]], kind[p])
         sort_items(items, end - begin)
@@ -96,17 +93,16 @@ def start_pairs(
 @njit(cache=True, nogil=True)
 def walk(
     first, last, graph, graph_nodes, graph_edges, row, base, seen, in_ptr, src, kind, base_kind, kinds,
-    out_ptr, out_dst, dst, edge_ptr, edge, edge_value, pair_ptr, pair_node, pair_row,
+    out_ptr, out_dst, dst, edge_ptr, edge, edge_value, pair_ptr, pair_node, pair_row, items, candidates,
     slots, hashes, owns, ptr, stored, size, next_ptr, next_node, next_row,
 ):  # fmt: skip
     """One layer: from the affected (node, row) pairs of table i-1 to those of table i.
 
     ``row[v]`` holds the base rows of table i-1, ``base[v]`` those of table i; ``row`` and ``kind`` are overwritten
     for one subgraph at a time and restored. Candidates are the affected nodes, whatever they send to, and the
-    targets of edited edges; one whose key turns out to be its base row is dropped again.
+    targets of edited edges; one whose key turns out to be its base row is dropped again. ``items`` is scratch for the messages into one
+    node, ``candidates`` for the nodes of one graph.
     """
-    items = np.empty(64, np.int64)
-    candidates = np.empty(1024, np.int64)
     for s in range(first, last):
         g = graph[s]
         if (
@@ -116,10 +112,6 @@ def walk(
             or next_ptr[s] + graph_nodes[g] > len(next_node)
         ):
             return s
-        if graph_nodes[g] > len(candidates):
-            candidates = np.empty(2 * graph_nodes[g], np.int64)
-        if graph_edges[g] > len(items):
-            items = np.empty(2 * graph_edges[g], np.int64)
         begin, end = pair_ptr[s], pair_ptr[s + 1]
         count = 0
         for q in range(begin, end):
@@ -175,9 +167,8 @@ def walk(
 
 
 @njit(cache=True, nogil=True)
-def deltas(first, last, base, pair_ptr, pair_node, pair_row, slots, hashes, owns, ptr, stored, size, result):
+def deltas(first, last, base, pair_ptr, pair_node, pair_row, items, slots, hashes, owns, ptr, stored, size, result):
     """What a subgraph's pool has more (or less) than its graph's: distinct lists of (row, net count)."""
-    items = np.empty(64, np.int64)
     for s in range(first, last):
         begin, end = pair_ptr[s], pair_ptr[s + 1]
         if (
@@ -186,8 +177,6 @@ def deltas(first, last, base, pair_ptr, pair_node, pair_row, slots, hashes, owns
             or size[1] + 2 * (end - begin) > len(stored)
         ):
             return s
-        if 2 * (end - begin) > len(items):
-            items = np.empty(4 * (end - begin), np.int64)
         length = 0
         for q in range(begin, end):
             items[length] = np.int64(base[pair_node[q]]) * 2  # odd: one more; even: one less
