@@ -6,6 +6,7 @@
 """
 
 from enfa import testing
+from enfa.batch import CompiledDataset, DataLoader, compile, load_compiled
 from enfa.edits import EdgeDeletion, NodeDeletion, NodeMarking, Policy, Subgraph
 from enfa.nn import DSGNN, DSSGNN, CountedBatchNorm, KeyedDropout
 from enfa.plan import Plan, Spec, make_plan
@@ -15,7 +16,9 @@ __version__ = "0.1.0"
 __all__ = [
     "DSGNN",
     "DSSGNN",
+    "CompiledDataset",
     "CountedBatchNorm",
+    "DataLoader",
     "EdgeDeletion",
     "KeyedDropout",
     "NodeDeletion",
@@ -24,6 +27,8 @@ __all__ = [
     "Policy",
     "Spec",
     "Subgraph",
+    "compile",
+    "load_compiled",
     "make_plan",
     "testing",
 ]

@@ -1,0 +1,189 @@
+"""A compiled dataset: slices of it are plans."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from enfa.batch.rows import compile_graphs
+from enfa.edits import Edits, Policy
+from enfa.graphs import GraphSet, check_graphs
+from enfa.graphs.join import join, renumbered
+from enfa.plan.cost import Cost
+from enfa.plan.distinct import DistinctRows, start_kinds
+from enfa.plan.expand import largest_values
+from enfa.plan.make import edits_of, plan_of
+from enfa.plan.merge import merge_rows
+from enfa.plan.slice import Slicer, Sources
+from enfa.plan.spec import Spec
+from enfa.plan.table import Plan
+
+__all__ = ["FORMAT", "CompiledDataset"]
+
+FORMAT = 1  # of the stored file
+
+
+def _fingerprint(graphs: GraphSet, y: Tensor | None) -> str:
+    """A number that tells datasets apart: every edge, feature and label counts."""
+    digest = hashlib.blake2b(digest_size=16)
+    for array in (graphs.node_ptr, graphs.src, graphs.dst, graphs.node_kind, graphs.x, graphs.edge_kind,
+                  graphs.edge_attr, None if y is None else y.numpy()):  # fmt: skip
+        if array is None:
+            digest.update(b"none")
+        else:
+            digest.update(f"{array.dtype}{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def _chained(old: str, new: str) -> str:
+    return hashlib.blake2b((old + new).encode(), digest_size=16).hexdigest()
+
+
+class CompiledDataset:
+    """What :func:`enfa.compile` returns. ``compiled[[3, 5]]`` is the plan of graphs 3 and 5.
+
+    Not safe to slice from several threads at once (several processes are fine).
+    """
+
+    def __init__(
+        self,
+        key: dict[str, Any],
+        policy: Policy | None,
+        spec: Spec,
+        kind: str,
+        sources: Sources,
+        rows: DistinctRows | None,
+        graphs: tuple[GraphSet, Edits] | None,
+        y: Tensor | None,
+    ) -> None:
+        self.key, self.policy, self.spec, self.kind = key, policy, spec, kind
+        self.sources, self.rows, self.graphs, self.y = sources, rows, graphs, y
+        self._slicer: Slicer | None = None
+
+    @staticmethod
+    def key_of(graphs: GraphSet, y: Tensor | None, policy: Policy, spec: Spec, kind: str) -> dict[str, Any]:
+        """Everything that a compiled dataset depends on."""
+        if not isinstance(policy, Policy):
+            raise TypeError(f"Expected an enfa.Policy such as enfa.NodeMarking(), got {policy!r}")
+        key: dict[str, Any] = {
+            "format": FORMAT,
+            "kind": kind,
+            "policy": type(policy).__name__,
+            "params": json.loads(json.dumps(policy.params)),
+            "spec": asdict(spec),
+            "fingerprint": _fingerprint(graphs, y),
+        }
+        key["digest"] = hashlib.blake2b(json.dumps(key, sort_keys=True).encode(), digest_size=8).hexdigest()
+        return key
+
+    def __len__(self) -> int:
+        return len(self.sources.node_ptr) - 1
+
+    @property
+    def num_subgraphs(self) -> int:
+        return int(self.sources.sub_ptr[-1])
+
+    @property
+    def num_pairs(self) -> int:
+        """(subgraph, node) pairs: the rows that the conventional model has per layer."""
+        return int(self.sources.sub_size.sum())
+
+    def __getitem__(self, graphs: int | Sequence[int] | np.ndarray | Tensor | slice) -> Plan:
+        """The plan of some graphs, in the given order. A graph may not occur twice."""
+        if isinstance(graphs, slice):
+            graphs = np.arange(len(self))[graphs]
+        ids = np.atleast_1d(np.asarray(graphs))
+        if ids.dtype == bool:
+            ids = np.flatnonzero(ids)
+        ids = ids.astype(np.int64)
+        if ids.size and not (0 <= ids.min() and ids.max() < len(self)):
+            raise IndexError(f"Expected graphs 0 to {len(self) - 1}, got {ids.min()} to {ids.max()}")
+        if len(np.unique(ids)) != len(ids):
+            raise ValueError("Expected each graph at most once in a batch, got some twice")
+        if self.rows is not None:
+            if self._slicer is None:
+                self._slicer = Slicer(self.rows, self.sources)
+            plan = self._slicer.plan(ids)
+        else:
+            assert self.graphs is not None
+            all_graphs, edits = self.graphs
+            plan = plan_of(all_graphs.subset(ids), edits.subset(all_graphs, ids), self.spec, self.kind)
+            plan.graph_ids = torch.from_numpy(ids)
+        if self.y is not None:
+            plan.y = self.y[plan.graph_ids]
+        return plan
+
+    def cost(self) -> Cost:
+        """Rows and messages per layer, and bytes of the arrays in memory."""
+        if self.rows is None:
+            return self[:].cost()
+        tables = [layer.rows for layer in self.rows.layers]
+        every = [self.rows.start, self.rows.deltas, *(t for la in self.rows.layers for t in la.tables.values())]
+        size = sum(4 * len(t) + 8 * (len(t) + 1) + 8 * int(t.size[1]) for t in every)
+        size += self.rows.base_row.nbytes + self.rows.sub_delta.nbytes + self.sources.x.nbytes
+        return Cost([len(t) for t in tables], [int(t.size[1]) for t in tables], size)
+
+    def rows_per_graph(self) -> np.ndarray:
+        """int64 [G]: rows of each graph's own plan, summed over layers: an upper bound of what it adds to a batch."""
+        if self.rows is None:
+            pairs = np.concatenate([[0], np.cumsum(self.sources.sub_size)])[self.sources.sub_ptr]
+            return self.spec.num_layers * np.diff(pairs)
+        return np.array([sum(self[g].cost().rows) for g in range(len(self))])
+
+    def extend(self, graphs: Sequence[Data]) -> np.ndarray:
+        """Add graphs (for prediction, say) and return their positions. Rows already known are not compiled again."""
+        if self.policy is None:
+            raise ValueError("Expected to know the policy: load with load_compiled(path, policy=...) before extend")
+        s = self.sources
+        new = check_graphs(graphs)
+        added = _fingerprint(new, None)
+        if not self.spec.edge_attr:
+            new = replace(new, edge_attr=None, edge_kind=np.zeros_like(new.edge_kind))
+        new = renumbered(new, s.x, s.edge_attr)
+        edits = edits_of(new, self.policy, self.spec)
+        first, count = len(self), new.num_graphs
+        kind, feature, of_graph = start_kinds(new, self.spec.share)
+        if self.spec.share == "graph":
+            kind, feature, of_graph = (
+                kind + len(s.start_feature),
+                np.concatenate([s.start_feature, feature]),
+                np.concatenate([s.start_graph, of_graph + first]),
+            )
+        if self.rows is not None:
+            merge_rows(self.rows, compile_graphs(new, edits, self.spec, kind), self.spec.context == "input")
+        if self.graphs is not None:
+            all_graphs = join(self.graphs[0], new)
+            self.graphs = all_graphs, self.policy.edits(all_graphs)
+        limits = tuple(
+            tuple(max(pair) for pair in zip(a, b)) if a and b else a or b for a, b in zip(s.limits, largest_values(new))
+        )
+        size = np.diff(new.node_ptr)[edits.graph] - edits.deleted
+        self.sources = Sources(
+            self.spec,
+            np.concatenate([s.node_ptr, new.node_ptr[1:] + s.node_ptr[-1]]),
+            np.concatenate([s.sub_ptr, edits.sub_ptr[1:] + s.sub_ptr[-1]]),
+            np.concatenate([s.sub_size, size]),
+            feature, of_graph, new.x, s.marks, new.edge_attr, s.edge_marks, limits,  # type: ignore[arg-type]
+        )  # fmt: skip
+        if self.y is not None:
+            blank = torch.full((count, *self.y.shape[1:]), float("nan") if self.y.is_floating_point() else -1)
+            self.y = torch.cat([self.y, blank.to(self.y.dtype)])
+        self._slicer = None
+        self.key = {**self.key, "fingerprint": _chained(self.key["fingerprint"], added)}
+        return np.arange(first, first + count)
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to one file, atomically."""
+        from enfa.batch.storage import save_compiled
+
+        save_compiled(self, path)
