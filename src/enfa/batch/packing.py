@@ -20,7 +20,7 @@ def _zigzag(values: np.ndarray) -> np.ndarray:
 
 
 def pack(array: np.ndarray, delta: bool = True) -> tuple[np.ndarray, dict[str, Any]]:
-    """``(bytes, how)``. With ``delta`` integers are stored as differences, which is small where rows lie close."""
+    """``(bytes, how)``. With ``delta`` integers are stored as differences, small where rows lie close."""
     how: dict[str, Any] = {"dtype": array.dtype.str, "shape": list(array.shape), "delta": False, "width": 0}
     flat = np.ascontiguousarray(array).reshape(-1)
     if array.dtype.kind in "iu" and flat.size:
