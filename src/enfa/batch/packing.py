@@ -29,7 +29,9 @@ def pack(array: np.ndarray, delta: bool = True) -> tuple[np.ndarray, dict[str, A
             values = _zigzag(np.diff(values, prepend=0))
         how["delta"] = delta
         low, high = int(values.min()), int(values.max())
-        width = next(w for w in (1, 2, 4, 8) if -(2 ** (8 * w - 1)) <= low and high < 2 ** (8 * w - 1))
+        # a zigzag number below zero is one above 2^63: it takes all eight bytes
+        least = 0 if delta else -1
+        width = next(w for w in (1, 2, 4, 8) if w == 8 or (least * 2 ** (8 * w - 1) <= low and high < 2 ** (8 * w - 1)))
         flat = values.astype(f"<i{width}")
         how["width"] = width
     raw = flat.view(np.uint8).reshape(flat.size, -1) if flat.size else np.zeros((0, 1), np.uint8)
