@@ -65,7 +65,7 @@ def compile(
     if cache is not None:
         path = Path(cache)
         if path.is_dir() or not path.suffix:
-            path = path / f"{type(policy).__name__}-{spec.num_layers}-{key['fingerprint'][:12]}-{key['digest'][:8]}.enfa"
+            path /= f"{type(policy).__name__}-{spec.num_layers}-{key['fingerprint'][:12]}-{key['digest'][:8]}.enfa"
         if path.exists():
             return load_compiled(path, expect=key, policy=policy)
     edits = edits_of(graphs, policy, spec)

@@ -106,7 +106,7 @@ class CompiledDataset:
         if ids.dtype == bool:
             ids = np.flatnonzero(ids)
         ids = ids.astype(np.int64)
-        if ids.size and not (0 <= ids.min() and ids.max() < len(self)):
+        if ids.size and not (ids.min() >= 0 and ids.max() < len(self)):
             raise IndexError(f"Expected graphs 0 to {len(self) - 1}, got {ids.min()} to {ids.max()}")
         if len(np.unique(ids)) != len(ids):
             raise ValueError("Expected each graph at most once in a batch, got some twice")

@@ -114,6 +114,6 @@ class DataLoader(torch.utils.data.DataLoader):
         """The next pass over the loader is this epoch."""
         self.sampled.epoch = epoch
 
-    def __iter__(self) -> Iterator[Plan]:
+    def __iter__(self) -> Iterator[Plan]:  # type: ignore[override]
         yield from super().__iter__()
         self.sampled.epoch += 1

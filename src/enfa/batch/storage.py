@@ -1,9 +1,9 @@
 """One file per compiled dataset.
 
-A file is a safetensors image (packed arrays, and a JSON header as one more of them) and behind it a trailer: eight bytes
-that say what it is and a BLAKE2 digest of all that stands before. There is no pickle. It is written to a temporary
-name, flushed to the disk, and renamed, so a crash leaves the old file or none; a file that was cut short, or in which a
-single bit differs, is refused.
+A file is a safetensors image (packed arrays, and a JSON header as one more of them) and behind it a trailer: eight
+bytes that say what it is and a BLAKE2 digest of all that stands before. There is no pickle. It is written to a
+temporary name, flushed to the disk, and renamed, so a crash leaves the old file or none; a file that was cut short, or
+in which a single bit differs, is refused.
 """
 
 from __future__ import annotations
@@ -63,12 +63,10 @@ def _arrays(compiled: CompiledDataset) -> dict[str, np.ndarray]:
             found |= {f"{name}.{part}": array for part, array in _table_arrays(table).items()}
         found |= {"base_row": rows.base_row, "sub_delta": rows.sub_delta}
     if compiled.graphs is not None:
-        for prefix, value in zip(("graphs", "edits"), compiled.graphs):
-            for field in fields(value):
-                array = getattr(value, field.name)
-                if array is not None:
-                    found[f"{prefix}.{field.name}"] = array
-    return found
+        graphs, edits = compiled.graphs
+        found |= {f"graphs.{f.name}": getattr(graphs, f.name) for f in fields(graphs)}
+        found |= {f"edits.{f.name}": getattr(edits, f.name) for f in fields(edits)}
+    return {name: array for name, array in found.items() if array is not None}
 
 
 def _image(compiled: CompiledDataset) -> tuple[bytes, dict[str, int]]:
@@ -124,7 +122,8 @@ def _read(path: Path) -> dict[str, np.ndarray]:
 
 def _differences(key: dict[str, Any], expect: dict[str, Any]) -> list[str]:
     names = ("format", "kind", "policy", "params", "spec", "fingerprint")
-    return [f"{n}: {key.get(n)!r} stored, {expect[n]!r} wanted" for n in names if n in expect and key.get(n) != expect[n]]
+    different = [n for n in names if n in expect and key.get(n) != expect[n]]
+    return [f"{n}: {key.get(n)!r} stored, {expect[n]!r} wanted" for n in different]
 
 
 def _policy(key: dict[str, Any]) -> Policy | None:
@@ -152,7 +151,7 @@ def load_compiled(
         wanted |= {"policy": type(policy).__name__, "params": json.loads(json.dumps(policy.params))}
     different = _differences(key, wanted)
     if different:
-        raise ValueError(f"{path} was compiled for something else; delete it or choose another: " + "; ".join(different))
+        raise ValueError(f"{path} was compiled for something else; choose another: " + "; ".join(different))
     with ThreadPoolExecutor() as pool:
         jobs = {name: pool.submit(unpack, data, header["arrays"][name]) for name, data in packed.items()}
         arrays = {name: job.result() for name, job in jobs.items()}
@@ -185,9 +184,9 @@ def load_compiled(
             required("start"), layers, required("deltas"), arrays["base_row"], arrays["sub_delta"], header["affected"]
         )
     else:
-        graphs = tuple(
-            cls(**{f.name: arrays.get(f"{prefix}.{f.name}") for f in fields(cls)})
-            for prefix, cls in (("graphs", GraphSet), ("edits", Edits))
+        graphs = (
+            GraphSet(**{f.name: arrays.get(f"graphs.{f.name}") for f in fields(GraphSet)}),  # type: ignore[arg-type]
+            Edits(**{f.name: arrays.get(f"edits.{f.name}") for f in fields(Edits)}),  # type: ignore[arg-type]
         )
     y = torch.from_numpy(arrays["y"]) if "y" in arrays else None
-    return CompiledDataset(key, policy or _policy(key), spec, key["kind"], sources, rows, graphs, y)  # type: ignore[arg-type]
+    return CompiledDataset(key, policy or _policy(key), spec, key["kind"], sources, rows, graphs, y)

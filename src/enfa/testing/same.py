@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 from enfa.edits import Policy
 from enfa.graphs import check_graphs
 from enfa.plan.make import edits_of, plan_of
+from enfa.plan.spec import Spec
 from enfa.plan.table import Plan
 
 __all__ = ["Difference", "assert_same_as_full", "differences"]
@@ -91,8 +92,11 @@ def differences(
     model = copy.deepcopy(model).to(dtype)
     device = next(model.parameters()).device
     checked = check_graphs(graphs)
-    edits = edits_of(checked, policy, model.spec)
-    plans = {kind: plan_of(checked, edits, model.spec, kind).to(device) for kind in ("full", *kinds)}
+    spec = model.spec
+    if not isinstance(spec, Spec):
+        raise TypeError(f"Expected a model with a spec, such as enfa.DSGNN, got {type(model).__name__}")
+    edits = edits_of(checked, policy, spec)
+    plans = {kind: plan_of(checked, edits, spec, kind).to(device) for kind in ("full", *kinds)}
     for mode in modes:
         reference = _run(model, plans["full"], mode == "train", steps)
         scales = _scales(reference)
