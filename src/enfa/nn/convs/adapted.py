@@ -33,7 +33,7 @@ def check_exact(module: nn.Module) -> None:
     for part in module.modules():
         name = type(part).__name__
         if name in _PER_GRAPH or (name == "LayerNorm" and getattr(part, "mode", None) == "graph"):
-            raise ValueError(f"{name} takes statistics per graph, but rows are shared between graphs; use a batch or layer norm")
+            raise ValueError(f"{name} takes statistics per graph, but graphs share rows; use a batch or layer norm")
         if name in _OWN_DEGREES:
             raise ValueError(f"{name} reads degrees of the graph by itself; use conv='gcn', which reads the subgraph's")
         if name in _ORDERED:
