@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from safetensors.numpy import load, save
 
-from enfa import edits
+from enfa import edits as own
 from enfa.batch.dataset import CompiledDataset
 from enfa.batch.key import FORMAT, params_of
 from enfa.batch.packing import pack, unpack
@@ -64,13 +64,10 @@ def _arrays(compiled: CompiledDataset) -> dict[str, np.ndarray]:
             found |= {f"{name}.{part}": array for part, array in _table_arrays(table).items()}
         found |= {"base_row": rows.base_row, "sub_delta": rows.sub_delta, "graph_rows": rows.graph_rows}
     if compiled.graphs is not None:
-        parts: dict[str, GraphSet | Edits] = dict(zip(("graphs", "edits"), compiled.graphs))
-        for prefix, value in parts.items():
-            for field in fields(value):
-                array = getattr(value, field.name)
-                if array is not None:
-                    found[f"{prefix}.{field.name}"] = array
-    return found
+        graphs, edits = compiled.graphs
+        found |= {f"graphs.{f.name}": getattr(graphs, f.name) for f in fields(graphs)}
+        found |= {f"edits.{f.name}": getattr(edits, f.name) for f in fields(edits)}
+    return {name: array for name, array in found.items() if array is not None}
 
 
 def _image(compiled: CompiledDataset) -> tuple[bytes, dict[str, int]]:
@@ -132,7 +129,7 @@ def _differences(key: dict[str, Any], expect: dict[str, Any]) -> list[str]:
 
 def _policy(key: dict[str, Any]) -> Policy | None:
     """The policy that a header names, if it is one of this package's."""
-    cls = getattr(edits, key["policy"], None)
+    cls = getattr(own, key["policy"], None)
     if isinstance(cls, type) and issubclass(cls, Policy):
         return cls(**key["params"])
     return None
@@ -190,9 +187,9 @@ def load_compiled(
             arrays["graph_rows"], header["affected"],
         )  # fmt: skip
     else:
-        graphs = tuple(
-            cls(**{f.name: arrays.get(f"{prefix}.{f.name}") for f in fields(cls)})  # type: ignore[arg-type]
-            for prefix, cls in (("graphs", GraphSet), ("edits", Edits))
+        graphs = (
+            GraphSet(**{f.name: arrays.get(f"graphs.{f.name}") for f in fields(GraphSet)}),  # type: ignore[arg-type]
+            Edits(**{f.name: arrays.get(f"edits.{f.name}") for f in fields(Edits)}),  # type: ignore[arg-type]
         )
     y = torch.from_numpy(arrays["y"]) if "y" in arrays else None
-    return CompiledDataset(key, policy or _policy(key), spec, key["kind"], sources, rows, graphs, y)  # type: ignore[arg-type]
+    return CompiledDataset(key, policy or _policy(key), spec, key["kind"], sources, rows, graphs, y)

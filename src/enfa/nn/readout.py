@@ -1,8 +1,8 @@
 """From tables of rows to one vector per subgraph, and from those to one per graph.
 
-A subgraph's pool is its graph's base pool plus a delta: affected rows added, the base rows that they replace taken away.
-Deltas are shared between subgraphs like rows are, so neither memory nor time is ever n squared. The maximum is no sum:
-there the rows of each subgraph are listed with their multiplicities, those that were replaced left out.
+A subgraph's pool is its graph's base pool plus a delta: affected rows added, the base rows that they replace taken
+away. Deltas are shared between subgraphs like rows are, so neither memory nor time is ever n squared. The maximum is no
+sum: there the rows of each subgraph are listed with their multiplicities, those that were replaced left out.
 """
 
 from __future__ import annotations

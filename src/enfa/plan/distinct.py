@@ -110,7 +110,8 @@ class _Builder:
             done = walk(
                 done, e.num_subgraphs, e.graph, self.nodes, self.edges, self.base, base, seen, g.in_ptr, g.src,
                 kind, self.kind, g.out_ptr, g.out_dst, g.dst, e.edge_ptr, e.edge, e.edge_value,
-                self.pair_ptr, self.pair_node, self.pair_row, self.items, self.candidates, *table.arrays, ptr, node, row,
+                self.pair_ptr, self.pair_node, self.pair_row, self.items, self.candidates,
+                *table.arrays, ptr, node, row,
             )  # fmt: skip
             if done < e.num_subgraphs:
                 table.reserve(int(self.nodes[e.graph[done]]) + 1, int(self.edges[e.graph[done]]))

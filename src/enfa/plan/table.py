@@ -12,13 +12,13 @@ Table 1 starts with the base rows, those of the unedited path, then has those th
     1  middle          0      [0, 0]       0      nothing: b is always affected, but b's base row
     2  end, marked     1      [0]          2      (a, a) (c, c)
     3  middle          0      [0, 1]       2      (a, b) (c, b)
-    4  end             0      [1]          2      (b, a) (b, c)
-    5  middle, marked  1      [0, 0]       1      (b, b)
+    4  middle, marked  1      [0, 0]       1      (b, b)
+    5  end             0      [1]          2      (b, a) (b, c)
 
-so ``self_row = [0, 0, 1, 0, 0, 1]``, ``in_ptr = [0, 1, 3, 4, 6, 7, 9]``, ``in_row = [0, 0,0, 0, 0,1, 1, 0,0]``. The
+so ``self_row = [0, 0, 1, 0, 1, 0]``, ``in_ptr = [0, 1, 3, 4, 6, 8, 9]``, ``in_row = [0, 0,0, 0, 0,1, 0,0, 1]``. The
 readout has ``base_row = [0, 1, 0]`` and two distinct deltas: subgraphs a and c swap {0, 1} for {2, 3}, subgraph b
-swaps {0, 0, 1} for {4, 4, 5}; so ``sub_delta = [0, 1, 0]``, and the lists of (row, count) are
-``[(0, -1), (1, -1), (2, 1), (3, 1)]`` and ``[(0, -2), (1, -1), (4, 2), (5, 1)]``.
+swaps {0, 0, 1} for {4, 5, 5}; so ``sub_delta = [0, 1, 0]``, and the lists of (row, count) are
+``[(0, -1), (1, -1), (2, 1), (3, 1)]`` and ``[(0, -2), (1, -1), (4, 1), (5, 2)]``.
 """
 
 from __future__ import annotations

@@ -88,8 +88,9 @@ class SubgraphGNN(nn.Module):
         self.layers = nn.ModuleList(layers)
         convs = [m for layer in layers for m in (layer.conv, layer.context and layer.context.conv) if m]
         reads_edges = any(c.reads_edges for c in convs) and self.edge_encoder is not None
-        if any(c.reads_edges for c in convs) and self.edge_encoder is None and conv == "gine":
-            raise ValueError("Expected edge_channels for conv='gine', which reads edge attributes, got None")
+        if any(c.needs_edges for c in convs) and self.edge_encoder is None:
+            name = repr(conv) if isinstance(conv, str) else type(layers[0].conv.conv).__name__
+            raise ValueError(f"Expected edge_channels for conv={name}, which reads edge attributes, got None")
         self.spec = Spec(
             num_layers, reads, bool(encoded), any(c.reads_degrees for c in convs), reads_edges, share
         )

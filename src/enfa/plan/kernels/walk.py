@@ -100,8 +100,8 @@ def walk(
 
     ``row[v]`` holds the base rows of table i-1, ``base[v]`` those of table i; ``row`` and ``kind`` are overwritten
     for one subgraph at a time and restored. Candidates are the affected nodes, whatever they send to, and the
-    targets of edited edges; one whose key turns out to be its base row is dropped again. ``items`` is scratch for the messages into one
-    node, ``candidates`` for the nodes of one graph.
+    targets of edited edges; one whose key turns out to be its base row is dropped again. ``items`` is scratch for
+    the messages into one node, ``candidates`` for the nodes of one graph.
     """
     for s in range(first, last):
         g = graph[s]
