@@ -32,5 +32,5 @@ def merge_rows(into: DistinctRows, new: DistinctRows, reads_input: bool) -> None
     delta = into.deltas.absorb(new.deltas, item_map=row)
     into.base_row = np.concatenate([into.base_row, row[new.base_row]])
     into.sub_delta = np.concatenate([into.sub_delta, delta[new.sub_delta]])
-    into.graph_rows = np.concatenate([into.graph_rows, new.graph_rows])  # the same rows, under other numbers
+    into.graph_rows = np.concatenate([into.graph_rows, new.graph_rows], axis=1)  # the same rows, under other numbers
     into.affected = [a + b for a, b in zip(into.affected, new.affected)]
