@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 import enfa
 from enfa.cli.demo import demo
+from enfa.cli.inspect import inspect
 from enfa.cli.storage import storage
 
 __all__ = ["app"]
@@ -56,4 +57,5 @@ def options(
 
 
 app.command()(demo)
+app.command()(inspect)
 app.command()(storage)

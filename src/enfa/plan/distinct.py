@@ -190,7 +190,7 @@ def distinct_rows_of(graphs: GraphSet, edits: Edits, spec: Spec, kind: np.ndarra
     for _ in range(spec.num_layers):
         layer_context = builder.context() if spec.context == "input" else None
         layer = DistinctLayer(builder.conv())
-        affected.append(len(builder.pair_row))
+        affected.append(int((builder.pair_row >= 0).sum()))
         graph_rows.append(builder.rows_per_graph(layer.rows))
         if spec.context == "output":
             layer_context = builder.context()
