@@ -14,8 +14,9 @@ from enfa.nn.dropout import KeyedDropout
 from enfa.nn.encode import EdgeEncoder, NodeEncoder
 from enfa.nn.execute import check_spec, execute
 from enfa.nn.layer import SubgraphLayer
-from enfa.nn.readout import BAGS, READOUTS, pool_bag, pool_nodes, readouts
+from enfa.nn.readout import BAGS, READOUTS, pool_bag, pool_nodes
 from enfa.nn.segment import gather
+from enfa.plan.derive import readouts
 from enfa.plan.make import unknown
 from enfa.plan.spec import Spec
 from enfa.plan.table import Plan
