@@ -13,6 +13,7 @@ from enfa.nn.dropout import KeyedDropout
 from enfa.nn.norm import norm_relu
 from enfa.nn.rows import Rows, rows_in_flight
 from enfa.nn.segment import gather
+from enfa.plan.derive import graph_degrees
 from enfa.plan.table import Layer, Plan
 
 __all__ = ["SubgraphLayer"]
@@ -73,11 +74,7 @@ class SubgraphLayer(nn.Module):
             nodes = len(plan.readout.node_graph)
             degrees = None
             if branch.conv.reads_degrees:
-                # every context row has all its edges of the original graph
-                here = context.links.in_ptr.diff()
-                before = torch.zeros(len(encoded), dtype=here.dtype, device=here.device)
-                before[context.links.self_row] = here
-                degrees = before, here
+                degrees = graph_degrees(context.links, len(encoded))
             with rows_in_flight(Rows(context.copies, nodes, lambda: identities(1), plan.kind == "full")):
                 encoded = branch.conv(encoded, context.links, edge, degrees)
                 encoded = encoded if branch.norm is None else branch.norm(encoded)

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from enfa.nn.segment import apply_map, segment_max
-from enfa.plan.derive import bag_map, pool_map, row_map, sorted_ptr
+from enfa.plan.derive import bag_map, multisets, pool_map, row_map
 from enfa.plan.make import unknown
-from enfa.plan.table import Readout, Sums
+from enfa.plan.table import Readout
 
 __all__ = ["BAGS", "READOUTS", "pool_bag", "pool_nodes"]
 
@@ -21,43 +21,22 @@ READOUTS = ("sum", "mean", "max")
 BAGS = ("mean", "sum")
 
 
-def _multisets(readout: Readout, rows: int, num_graphs: int) -> Sums:
-    """The rows of every subgraph with their multiplicities, all > 0. As long as the bags: n squared at worst."""
-    cache, delta = readout.cache, readout.delta
-    if "multiset" not in cache:
-        subs, device = len(readout.sub_delta), readout.sub_delta.device
-        length = delta.ptr.diff()[readout.sub_delta]
-        sub = torch.repeat_interleave(torch.arange(subs, device=device), length)
-        first = torch.repeat_interleave(delta.ptr[readout.sub_delta] - length.cumsum(0) + length, length)
-        entry = first + torch.arange(len(sub), device=device)
-        key, count = sub * rows + delta.row[entry], delta.count[entry]
-        if readout.base_row is not None:
-            ptr = sorted_ptr(readout.node_graph, num_graphs)
-            length = ptr.diff()[readout.sub_graph]
-            sub = torch.repeat_interleave(torch.arange(subs, device=device), length)
-            first = torch.repeat_interleave(ptr[readout.sub_graph] - length.cumsum(0) + length, length)
-            node = first + torch.arange(len(sub), device=device)
-            key = torch.cat([key, sub * rows + readout.base_row[node]])
-            count = torch.cat([count, torch.ones_like(node)])
-        key, place = torch.unique(key, return_inverse=True)
-        count = torch.zeros_like(key).index_add_(0, place, count)
-        key, count = key[count > 0], count[count > 0]
-        cache["multiset"] = sorted_ptr(key // max(rows, 1), subs)
-        cache["multiset.row"], cache["multiset.count"] = key % max(rows, 1), count
-    return Sums(cache["multiset"], cache["multiset.row"], cache["multiset.count"])
-
-
-def pool_nodes(table: Tensor, readout: Readout, num_graphs: int, how: str) -> Tensor:
-    """[S, C]: the nodes of every subgraph pooled. An empty subgraph pools to zeros."""
+def pool_nodes(tables: list[Tensor], of_tables: list[Readout], num_graphs: int, how: str) -> Tensor:
+    """[S, C]: the nodes of every subgraph pooled, one table beside the other. An empty subgraph pools to zeros."""
+    pairs = list(zip(tables, of_tables))
     if how == "max":
-        return segment_max(table, _multisets(readout, len(table), num_graphs))
-    sums = apply_map(table, row_map(readout, len(table), num_graphs))
-    pool = apply_map(sums, pool_map(readout, num_graphs))
+        return _beside([segment_max(table, multisets(r, len(table), num_graphs)) for table, r in pairs])
+    sums = _beside([apply_map(table, row_map(r, len(table), num_graphs)) for table, r in pairs])
+    pool = apply_map(sums, pool_map(of_tables[-1], num_graphs))  # the same for all tables
     if how == "sum":
         return pool
     if how == "mean":
-        return pool / readout.sub_size.clamp(min=1).to(table.dtype)[:, None]
+        return pool / of_tables[-1].sub_size.clamp(min=1).to(pool.dtype)[:, None]
     raise unknown("readout", how, READOUTS)
+
+
+def _beside(parts: list[Tensor]) -> Tensor:
+    return torch.cat(parts, 1) if len(parts) > 1 else parts[0]
 
 
 def pool_bag(subgraphs: Tensor, readout: Readout, num_graphs: int, how: str) -> Tensor:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from enfa.nn.triton import accelerated
 from enfa.plan.derive import incoming_map, merged_map, readers, segment_ids, sums_map, target_rows
-from enfa.plan.order import Lists, SparseMap, by_value
+from enfa.plan.order import Lists, SparseMap
 from enfa.plan.table import Links, Sums
 
 __all__ = [
@@ -77,23 +77,24 @@ class _SegmentSum(torch.autograd.Function):
 
 class _Max(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, table: Tensor, ptr: Tensor, row: Tensor, count: Tensor) -> Tensor:
-        segment = segment_ids(ptr, len(row))
-        values = table.index_select(0, row)
-        out = values.new_zeros(len(ptr) - 1, table.shape[1])
+    def forward(ctx: Any, table: Tensor, sums: Sums) -> Tensor:
+        segment = segment_ids(sums.ptr, len(sums.row))
+        values = table.index_select(0, sums.row)
+        out = values.new_zeros(len(sums.ptr) - 1, table.shape[1])
         out.index_reduce_(0, segment, values, "amax", include_self=False)
-        ctx.save_for_backward(out, table, ptr, row, count, segment)
+        ctx.save_for_backward(out, table, segment)
+        ctx.sums = sums
         return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        out, table, ptr, row, count, segment = ctx.saved_tensors
+        out, table, segment = ctx.saved_tensors
+        sums: Sums = ctx.sums
         # every (subgraph, node) pair that attains the maximum gets an equal part
-        ties = (table.index_select(0, row) == out.index_select(0, segment)) * count[:, None].to(grad.dtype)
-        total = _bag(torch.arange(len(row), device=ptr.device), ties, ptr)
+        ties = (table.index_select(0, sums.row) == out.index_select(0, segment)) * sums.count[:, None].to(grad.dtype)
+        total = _bag(torch.arange(len(sums.row), device=grad.device), ties, sums.ptr)
         share = (grad / total.clamp(min=1)).index_select(0, segment) * ties
-        back = by_value(torch.arange(len(row) + 1), row.cpu(), len(table)).to(row.device)
-        return list_sums(share, back), None, None, None
+        return list_sums(share, readers(sums.row, len(table), sums.cache, "readers")), None
 
 
 def apply_map(table: Tensor, both: SparseMap) -> Tensor:
@@ -130,4 +131,4 @@ def segment_sum(entries: Tensor, ptr: Tensor, segment: Tensor) -> Tensor:
 
 def segment_max(table: Tensor, sums: Sums) -> Tensor:
     """The largest of the rows listed in ``sums`` (counts > 0), channel by channel; 0 for an empty list."""
-    return _Max.apply(table, sums.ptr, sums.row, sums.count)
+    return _Max.apply(table, sums)

@@ -18,8 +18,8 @@ from enfa.plan.order import Lists, SparseMap, by_value, sparse_map
 from enfa.plan.table import Layer, Links, Plan, Readout, Sums
 
 __all__ = [
-    "KIND_CHUNK", "bag_map", "incoming_map", "kind_lists", "lower", "merged_map", "pool_map", "readers", "readouts",
-    "row_map", "segment_ids", "sorted_ptr", "sums_map", "target_rows",
+    "KIND_CHUNK", "bag_map", "bag_sizes", "edge_index", "graph_degrees", "incoming_map", "kind_lists", "lower", "merged_map", "multisets",
+    "pool_map", "readers", "readouts", "row_map", "segment_ids", "sorted_ptr", "sums_map", "target_rows",
 ]  # fmt: skip
 
 KIND_CHUNK = 256  # messages of one edge kind that are summed in one piece
@@ -57,6 +57,11 @@ def target_rows(links: Links) -> Tensor:
     return _kept(links.cache, "targets", lambda: segment_ids(links.in_ptr, len(links.in_row)))
 
 
+def edge_index(links: Links) -> Tensor:
+    """int64 [2, M], as PyG wants it: rows of the table before, and conv rows."""
+    return _kept(links.cache, "edge_index", lambda: torch.stack([links.in_row, target_rows(links)]))
+
+
 def incoming_map(links: Links, size: int) -> SparseMap:
     """The sum of the incoming rows."""
     return _kept(links.cache, "incoming", lambda: sparse_map(links.in_ptr, links.in_row, size))
@@ -91,8 +96,30 @@ def kind_lists(links: Links, kinds: int) -> Lists:
     return _kept(links.cache, "kinds", make)
 
 
+def graph_degrees(links: Links, size: int) -> tuple[Tensor, Tensor]:
+    """In-degrees of the rows before and of the rows of a layer that has all edges of the original graph."""
+
+    def make() -> tuple[Tensor, Tensor]:
+        here = links.in_ptr.diff()
+        before = torch.zeros(size, dtype=here.dtype, device=here.device)
+        before[links.self_row] = here
+        return before, here
+
+    return _kept(links.cache, "degrees", make)
+
+
 def sums_map(sums: Sums, size: int) -> SparseMap:
     return _kept(sums.cache, "sum", lambda: sparse_map(sums.ptr, sums.row, size, sums.count))
+
+
+def bag_sizes(sums: Sums) -> Tensor:
+    """int64 [n]: the sum of the counts of every list, at least 1."""
+
+    def make() -> Tensor:
+        total = torch.zeros(len(sums.ptr) - 1, dtype=torch.int64, device=sums.ptr.device)
+        return total.index_add_(0, segment_ids(sums.ptr, len(sums.row)), sums.count).clamp_(min=1)
+
+    return _kept(sums.cache, "sizes", make)
 
 
 def _coalesced(ptr: Tensor, row: Tensor, count: Tensor) -> Sums:
@@ -151,6 +178,32 @@ def pool_map(readout: Readout, num_graphs: int) -> SparseMap:
         return sparse_map(ptr, pair, deltas + num_graphs)
 
     return _kept(readout.cache, "pool", make)
+
+
+def multisets(readout: Readout, rows: int, num_graphs: int) -> Sums:
+    """The rows of every subgraph with their multiplicities, all > 0. As long as the bags: n squared at worst."""
+
+    def make() -> Sums:
+        delta, subs, device = readout.delta, len(readout.sub_delta), readout.sub_delta.device
+        length = delta.ptr.diff()[readout.sub_delta]
+        sub = torch.repeat_interleave(torch.arange(subs, device=device), length)
+        first = torch.repeat_interleave(delta.ptr[readout.sub_delta] - length.cumsum(0) + length, length)
+        entry = first + torch.arange(len(sub), device=device)
+        key, count = sub * rows + delta.row[entry], delta.count[entry]
+        if readout.base_row is not None:
+            ptr = sorted_ptr(readout.node_graph, num_graphs)
+            length = ptr.diff()[readout.sub_graph]
+            sub = torch.repeat_interleave(torch.arange(subs, device=device), length)
+            first = torch.repeat_interleave(ptr[readout.sub_graph] - length.cumsum(0) + length, length)
+            node = first + torch.arange(len(sub), device=device)
+            key = torch.cat([key, sub * rows + readout.base_row[node]])
+            count = torch.cat([count, torch.ones_like(node)])
+        key, place = torch.unique(key, return_inverse=True)
+        count = torch.zeros_like(key).index_add_(0, place, count)
+        key, count = key[count > 0], count[count > 0]
+        return Sums(sorted_ptr(key // max(rows, 1), subs), key % max(rows, 1), count)
+
+    return _kept(readout.cache, "multisets", make)
 
 
 def bag_map(readout: Readout, num_graphs: int) -> SparseMap:

@@ -47,6 +47,7 @@ class Conv(nn.Module):
 
     reads_edges: bool = False
     reads_degrees: bool = False
+    links: frozenset[str] = frozenset()  # what forward reads of links on a GPU: names from enfa.plan.prepare.LINKS
 
     def __init__(self, in_channels: int, out_channels: int, edge_dim: int, norm: str | None) -> None:
         super().__init__()

@@ -18,6 +18,7 @@ class GCN(Conv):
     """
 
     reads_degrees = True
+    links = frozenset({"merged"})
 
     def __init__(self, in_channels: int, out_channels: int, edge_dim: int, norm: str | None) -> None:
         super().__init__(in_channels, out_channels, edge_dim, norm)

@@ -14,6 +14,8 @@ __all__ = ["GIN"]
 class GIN(Conv):
     """MLP(x_v + sum of x_u over edges u -> v), with eps = 0."""
 
+    links = frozenset({"merged"})
+
     def __init__(self, in_channels: int, out_channels: int, edge_dim: int, norm: str | None) -> None:
         super().__init__(in_channels, out_channels, edge_dim, norm)
         self.mlp = MLP(in_channels, out_channels, norm)

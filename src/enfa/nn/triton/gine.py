@@ -20,10 +20,10 @@ from enfa.plan.order import CHUNK, Lists, SparseMap
 __all__ = ["gine_sum"]
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["num_lists", "num_pieces"])
 def _forward_kernel(
-    table, edge, ptr, index, kind, extra, out, pieces, num_lists, num_pieces, C,
-    CHUNK: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr, UNROLL: tl.constexpr,
+    table, edge, ptr, index, kind, extra, out, pieces, num_lists, num_pieces,
+    C: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr, UNROLL: tl.constexpr,
 ):  # fmt: skip
     items = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
@@ -40,13 +40,13 @@ def _forward_kernel(
             sent = (what >= 0)[:, None]
             shift = tl.load(edge + what[:, None] * C + cols[None, :], sent & inside[None, :], 0).to(ACC)
             total += tl.where(sent, tl.maximum(value + shift, 0), value)
-    store_sums(total, items, cols, inside, out, C, pieces, num_lists, num_pieces, C)
+    store_sums(total, items, cols, inside, out, pieces, num_lists, num_pieces, C)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["num_lists", "num_pieces"])
 def _backward_kernel(
-    grad, table, edge, ptr, index, kind, extra, owner, out, pieces, num_lists, num_pieces, C,
-    CHUNK: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr, UNROLL: tl.constexpr,
+    grad, table, edge, ptr, index, kind, extra, out, pieces, num_lists, num_pieces,
+    C: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr, UNROLL: tl.constexpr,
 ):  # fmt: skip
     """For every row of the table the gradients of its readers, where the message was let through."""
     items = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
@@ -54,7 +54,7 @@ def _backward_kernel(
     inside = cols < C
     begin, end = piece_of(items, ptr, extra, num_lists, num_pieces, CHUNK)
     is_piece = (items >= num_lists) & (items < num_lists + num_pieces)
-    mine = tl.where(items < num_lists, items, tl.load(owner + items - num_lists, is_piece, 0)).to(tl.int64)
+    mine = tl.where(items < num_lists, items, tl.load(extra + 2 * num_pieces + items - num_lists, is_piece, 0)).to(tl.int64)
     exists = (items < num_lists + num_pieces)[:, None] & inside[None, :]
     value = tl.load(table + mine[:, None] * C + cols[None, :], exists, 0).to(ACC)
     total = tl.zeros((ROWS, COLS), ACC)
@@ -68,13 +68,13 @@ def _backward_kernel(
             sent = (what >= 0)[:, None]
             shift = tl.load(edge + what[:, None] * C + cols[None, :], sent & inside[None, :], 0).to(ACC)
             total += tl.where(sent & (value + shift <= 0), 0, above)
-    store_sums(total, items, cols, inside, out, C, pieces, num_lists, num_pieces, C)
+    store_sums(total, items, cols, inside, out, pieces, num_lists, num_pieces, C)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["num_pieces"])
 def _kinds_kernel(
-    grad, table, edge, target, source, extra, pieces, num_pieces, C,
-    ACC: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
+    grad, table, edge, target, source, extra, pieces, num_pieces,
+    C: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
 ):  # fmt: skip
     """One piece of the messages of one kind: the sum of what came through, backwards."""
     piece = tl.program_id(0)
@@ -106,8 +106,8 @@ def _forward(table: Tensor, edge: Tensor, lists: Lists) -> Tensor:
         return out
     shape = shape_of(channels)
     _forward_kernel[_grid(len(lists) + len(pieces), channels, shape)](
-        table, edge, lists.ptr, lists.index, lists.other, lists.extra, out, pieces, len(lists), len(pieces), channels,
-        CHUNK=CHUNK, ACC=accumulator(table.dtype), UNROLL=4, **shape,
+        table, edge, lists.ptr, lists.index, lists.other, lists.extra, out, pieces, len(lists), len(pieces),
+        C=channels, CHUNK=CHUNK, ACC=accumulator(table.dtype), UNROLL=4, **shape,
     )  # fmt: skip
     if len(pieces):
         add_pieces(pieces, out, lists.long, add=True)
@@ -121,8 +121,8 @@ def _backward(grad: Tensor, table: Tensor, edge: Tensor, lists: Lists) -> Tensor
         return out
     shape = shape_of(channels)
     _backward_kernel[_grid(len(lists) + len(pieces), channels, shape)](
-        grad, table, edge, lists.ptr, lists.index, lists.other, lists.extra, lists.extra[2:], out, pieces,
-        len(lists), len(pieces), channels, CHUNK=CHUNK, ACC=accumulator(table.dtype), UNROLL=4, **shape,
+        grad, table, edge, lists.ptr, lists.index, lists.other, lists.extra, out, pieces,
+        len(lists), len(pieces), C=channels, CHUNK=CHUNK, ACC=accumulator(table.dtype), UNROLL=4, **shape,
     )  # fmt: skip
     if len(pieces):
         add_pieces(pieces, out, lists.long, add=True)
@@ -135,8 +135,8 @@ def _edge_gradient(grad: Tensor, table: Tensor, edge: Tensor, kinds: Lists) -> T
     out = torch.empty_like(edge)
     shape = shape_of(channels, 2048)
     _kinds_kernel[len(pieces), triton.cdiv(channels, shape["COLS"])](
-        grad, table, edge, kinds.index, kinds.other, kinds.extra, pieces, len(pieces), channels,
-        ACC=accumulator(table.dtype), **shape,
+        grad, table, edge, kinds.index, kinds.other, kinds.extra, pieces, len(pieces),
+        C=channels, ACC=accumulator(table.dtype), **shape,
     )  # fmt: skip
     add_pieces(pieces, out, kinds.long, add=False)
     return out

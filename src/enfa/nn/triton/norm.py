@@ -20,10 +20,10 @@ from enfa.nn.triton.sums import accumulator
 __all__ = ["counted_norm"]
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["R", "share"])
 def _statistics_kernel(
-    x, copies, mean_parts, square_parts, count_parts, R, C, share,
-    ACC: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
+    x, copies, mean_parts, square_parts, count_parts, R, share,
+    C: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
 ):  # fmt: skip
     """Weighted mean and sum of squared deviations of a share of the rows, by Welford's update."""
     part = tl.program_id(0)
@@ -53,11 +53,11 @@ def _statistics_kernel(
         tl.store(count_parts + part, total)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["R", "share", "num_parts"])
 def _normalise_kernel(
     x, out, mean_parts, square_parts, count_parts, weight, bias, saved, total_out, running_mean, running_var, batches,
-    R, C, share, num_parts, constants,
-    AFFINE: tl.constexpr, RELU: tl.constexpr, RUNNING: tl.constexpr,
+    R, share, num_parts, constants,
+    C: tl.constexpr, AFFINE: tl.constexpr, RELU: tl.constexpr, RUNNING: tl.constexpr,
     ACC: tl.constexpr, PARTS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
 ):  # fmt: skip
     program = tl.program_id(0)
@@ -119,10 +119,10 @@ def _above(
     return above, centred * rstd[None, :]
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["R", "share", "num_parts"])
 def _gradient_sums_kernel(
-    grad, x, saved, weight, bias, parts_out, R, C, share, num_parts,
-    AFFINE: tl.constexpr, RELU: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
+    grad, x, saved, weight, bias, parts_out, R, share, num_parts,
+    C: tl.constexpr, AFFINE: tl.constexpr, RELU: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
 ):  # fmt: skip
     part = tl.program_id(0)
     cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
@@ -147,20 +147,20 @@ def _gradient_sums_kernel(
     tl.store(parts_out + (num_parts + part) * C + cols, tl.sum(times, 0), inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["R", "share", "num_parts"])
 def _gradient_kernel(
-    grad, x, copies, saved, total_in, weight, bias, parts_in, out, of_params, R, C, share, num_parts,
-    AFFINE: tl.constexpr, RELU: tl.constexpr, ACC: tl.constexpr,
+    grad, x, copies, saved, total_in, weight, bias, parts_in, out, of_params, R, share, num_parts,
+    C: tl.constexpr, AFFINE: tl.constexpr, RELU: tl.constexpr, ACC: tl.constexpr,
     PARTS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
 ):  # fmt: skip
     program = tl.program_id(0)
     cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
     inside = cols < C
     parts = tl.arange(0, PARTS)
-    mask = (parts < num_parts)[:, None] & inside[None, :]
+    there = (parts < num_parts)[:, None] & inside[None, :]
     at = parts[:, None] * C + cols[None, :]
-    plain = tl.sum(tl.load(parts_in + at, mask, 0), 0)
-    times = tl.sum(tl.load(parts_in + num_parts * C + at, mask, 0), 0)
+    plain = tl.sum(tl.load(parts_in + at, there, 0), 0)
+    times = tl.sum(tl.load(parts_in + num_parts * C + at, there, 0), 0)
     mean, rstd = tl.load(saved + cols, inside, 0), tl.load(saved + C + cols, inside, 0)
     scale = rstd
     shift = tl.zeros((COLS,), ACC)
@@ -211,17 +211,16 @@ class _Norm(torch.autograd.Function):
         grid, share, shape = _launch(rows, channels)
         wide = torch.float64 if x.dtype == torch.float64 else torch.float32
         acc, parts = accumulator(x.dtype), grid[0]
-        room = torch.empty((2 * parts + 3) * channels + parts + 1, dtype=wide, device=x.device)
-        means, squares, saved, counts, total = room.split(
-            [parts * channels, parts * channels, 3 * channels, parts, 1]
-        )
+        sizes = [parts * channels, parts * channels, 3 * channels, parts, 1]
+        room = [torch.empty(n, dtype=wide, device=x.device) for n in sizes]
+        means, squares, saved, counts, total = room
         out = torch.empty_like(x)
-        _statistics_kernel[grid](x, copies, means, squares, counts, rows, channels, share, ACC=acc, **shape)
+        _statistics_kernel[grid](x, copies, means, squares, counts, rows, share, C=channels, ACC=acc, **shape)
         buffers = (saved, saved, saved, 0.0) if running is None else running
         _normalise_kernel[grid](
             x, out, means, squares, counts, saved if weight is None else weight, saved if bias is None else bias,
-            saved, total, *buffers[:3], rows, channels, share, parts, _constants(eps, buffers[3], wide, x.device),
-            AFFINE=weight is not None, RELU=relu, RUNNING=running is not None, ACC=acc,
+            saved, total, *buffers[:3], rows, share, parts, _constants(eps, buffers[3], wide, x.device),
+            C=channels, AFFINE=weight is not None, RELU=relu, RUNNING=running is not None, ACC=acc,
             PARTS=16 if parts <= 16 else 128, **shape,
         )  # fmt: skip
         saved = saved.view(3, channels)
@@ -239,13 +238,13 @@ class _Norm(torch.autograd.Function):
         sums = torch.empty(2 * parts, channels, dtype=saved.dtype, device=x.device)
         out = torch.empty_like(x)
         of_params = torch.empty(2, channels, dtype=saved.dtype if weight is None else weight.dtype, device=x.device)
-        same = {"AFFINE": weight is not None, "RELU": ctx.relu, "ACC": acc}
+        same = {"C": channels, "AFFINE": weight is not None, "RELU": ctx.relu, "ACC": acc}
         scaling = (saved, saved) if weight is None else (weight, bias)
         _gradient_sums_kernel[grid](
-            grad, x, saved, *scaling, sums, rows, channels, share, parts, **same, **shape
+            grad, x, saved, *scaling, sums, rows, share, parts, **same, **shape
         )
         _gradient_kernel[grid](
-            grad, x, copies, saved, total, *scaling, sums, out, of_params, rows, channels, share, parts,
+            grad, x, copies, saved, total, *scaling, sums, out, of_params, rows, share, parts,
             PARTS=16 if parts <= 16 else 128, **same, **shape,
         )  # fmt: skip
         of_weight, of_bias = (None, None) if weight is None else of_params.unbind(0)

@@ -31,10 +31,10 @@ def piece_of(items, ptr, extra, num_lists, num_pieces, CHUNK: tl.constexpr):
 
 
 @triton.jit
-def store_sums(total, items, cols, inside, out, out_stride, pieces, num_lists, num_pieces, C):
+def store_sums(total, items, cols, inside, out, pieces, num_lists, num_pieces, C: tl.constexpr):
     """Lists go to ``out``, later pieces to ``pieces``."""
     items = items.to(tl.int64)
-    place = out + items[:, None] * out_stride + cols[None, :]
+    place = out + items[:, None] * C + cols[None, :]
     tl.store(place, total.to(out.dtype.element_ty), (items < num_lists)[:, None] & inside[None, :])
     if num_pieces > 0:
         piece = items - num_lists
@@ -42,10 +42,10 @@ def store_sums(total, items, cols, inside, out, out_stride, pieces, num_lists, n
         tl.store(pieces + piece[:, None] * C + cols[None, :], total, there[:, None] & inside[None, :])
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["num_lists", "num_pieces"])
 def _sum_kernel(
-    table, stride, ptr, index, weight, extra, out, out_stride, pieces, num_lists, num_pieces, C,
-    WEIGHTED: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr,
+    table, ptr, index, weight, extra, out, pieces, num_lists, num_pieces,
+    C: tl.constexpr, STRIDE: tl.constexpr, WEIGHTED: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr,
     ROWS: tl.constexpr, COLS: tl.constexpr, UNROLL: tl.constexpr,
 ):  # fmt: skip
     items = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
@@ -58,17 +58,17 @@ def _sum_kernel(
             at = begin + start + step
             here = at < end
             row = tl.load(index + at, here, 0).to(tl.int64)
-            value = tl.load(table + row[:, None] * stride + cols[None, :], here[:, None] & inside[None, :], 0).to(ACC)
+            value = tl.load(table + row[:, None] * STRIDE + cols[None, :], here[:, None] & inside[None, :], 0).to(ACC)
             if WEIGHTED:
                 value *= tl.load(weight + at, here, 0).to(ACC)[:, None]
             total += value
-    store_sums(total, items, cols, inside, out, out_stride, pieces, num_lists, num_pieces, C)
+    store_sums(total, items, cols, inside, out, pieces, num_lists, num_pieces, C)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["num_long"])
 def _pieces_kernel(
-    pieces, out, out_stride, long, num_long, C,
-    ADD: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
+    pieces, out, long, num_long,
+    C: tl.constexpr, ADD: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
 ):  # fmt: skip
     """One long list: its pieces' sums, added to what is there (ADD) or stored."""
     i = tl.program_id(0)
@@ -85,7 +85,7 @@ def _pieces_kernel(
         row = i
         if ADD:
             row = tl.load(long + i)
-        place = out + row.to(tl.int64) * out_stride + cols
+        place = out + row.to(tl.int64) * C + cols
         if ADD:
             result += tl.load(place, inside, 0).to(ACC)
         tl.store(place, result.to(out.dtype.element_ty), inside)
@@ -114,8 +114,7 @@ def add_pieces(pieces: Tensor, out: Tensor, long: Tensor, add: bool) -> None:
     cols = min(64, max(16, triton.next_power_of_2(channels)))
     grid = (long.shape[1], triton.cdiv(channels, cols))
     _pieces_kernel[grid](
-        pieces, out, out.stride(0), long, long.shape[1], channels,
-        ADD=add, ACC=accumulator(pieces.dtype), ROWS=16, COLS=cols, num_warps=2,
+        pieces, out, long, long.shape[1], C=channels, ADD=add, ACC=accumulator(pieces.dtype), ROWS=16, COLS=cols, num_warps=2,
     )  # fmt: skip
 
 
@@ -130,8 +129,8 @@ def triton_sums(table: Tensor, lists: Lists) -> Tensor:
     shape = shape_of(channels)
     grid = (triton.cdiv(len(lists) + len(pieces), shape["ROWS"]), triton.cdiv(channels, shape["COLS"]))
     _sum_kernel[grid](
-        table, table.stride(0), lists.ptr, lists.index, lists.index if lists.weight is None else lists.weight,
-        lists.extra, out, out.stride(0), pieces, len(lists), len(pieces), channels,
+        table, lists.ptr, lists.index, lists.index if lists.weight is None else lists.weight, lists.extra,
+        out, pieces, len(lists), len(pieces), C=channels, STRIDE=table.stride(0),
         WEIGHTED=lists.weight is not None, CHUNK=CHUNK, ACC=accumulator(table.dtype), UNROLL=4, **shape,
     )  # fmt: skip
     if len(pieces):
