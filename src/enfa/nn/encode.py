@@ -75,7 +75,8 @@ class NodeEncoder(nn.Module):
                 f"(set mark_channels={marks.shape[1]})"
             )
         x = plan.x.to(dtype) if plan.x.is_floating_point() else plan.x
-        return torch.cat([gather(self.embed(x), plan.feature, plan.cache, "feature"), marks.index_select(0, plan.mark)], 1)
+        features = gather(self.embed(x), plan.feature, plan.cache, "feature")
+        return torch.cat([features, marks.index_select(0, plan.mark)], 1)
 
 
 class EdgeEncoder(nn.Module):

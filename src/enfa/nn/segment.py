@@ -2,8 +2,8 @@
 
 A sum runs forwards over the plan's own order and backwards over the transposed order, so each output row is written by
 one reader, the result repeats bit for bit, and no message is ever stored. On CUDA the kernels are Triton's
-(``enfa.nn.triton``); elsewhere both directions are ``embedding_bag``, which is the fastest such kernel that plain PyTorch
-has on the CPU (10 times index_add_).
+(``enfa.nn.triton``); elsewhere both directions are ``embedding_bag``, the fastest such kernel that plain PyTorch has on
+the CPU (10 times index_add_).
 """
 
 from __future__ import annotations

@@ -18,7 +18,8 @@ from enfa.plan.order import Lists, SparseMap, by_value, sparse_map
 from enfa.plan.table import Layer, Links, Plan, Readout, Sums
 
 __all__ = [
-    "KIND_CHUNK", "bag_map", "bag_sizes", "edge_index", "graph_degrees", "incoming_map", "kind_lists", "lower", "merged_map", "multisets",
+    "KIND_CHUNK", "bag_map", "bag_sizes", "edge_index", "graph_degrees", "incoming_map", "kind_lists", "lower",
+    "merged_map", "multisets",
     "pool_map", "readers", "readouts", "row_map", "segment_ids", "sorted_ptr", "sums_map", "target_rows",
 ]  # fmt: skip
 

@@ -8,11 +8,22 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from enfa.plan.derive import (
-    bag_map, bag_sizes, edge_index, graph_degrees, incoming_map, kind_lists, merged_map, multisets, pool_map, readers, readouts,
-    row_map, sums_map,
-)  # fmt: skip
 from enfa.plan.arrays import Arrays
+from enfa.plan.derive import (
+    bag_map,
+    bag_sizes,
+    edge_index,
+    graph_degrees,
+    incoming_map,
+    kind_lists,
+    merged_map,
+    multisets,
+    pool_map,
+    readers,
+    readouts,
+    row_map,
+    sums_map,
+)  # fmt: skip
 from enfa.plan.identity import row_identities
 from enfa.plan.table import Links, Plan, Readout
 

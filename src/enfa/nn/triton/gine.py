@@ -23,7 +23,8 @@ __all__ = ["gine_sum"]
 @triton.jit(do_not_specialize=["num_lists", "num_pieces"])
 def _forward_kernel(
     table, edge, ptr, index, kind, extra, out, pieces, num_lists, num_pieces,
-    C: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr, UNROLL: tl.constexpr,
+    C: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr,
+    ROWS: tl.constexpr, COLS: tl.constexpr, UNROLL: tl.constexpr,
 ):  # fmt: skip
     items = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
@@ -46,7 +47,8 @@ def _forward_kernel(
 @triton.jit(do_not_specialize=["num_lists", "num_pieces"])
 def _backward_kernel(
     grad, table, edge, ptr, index, kind, extra, out, pieces, num_lists, num_pieces,
-    C: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr, UNROLL: tl.constexpr,
+    C: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr,
+    ROWS: tl.constexpr, COLS: tl.constexpr, UNROLL: tl.constexpr,
 ):  # fmt: skip
     """For every row of the table the gradients of its readers, where the message was let through."""
     items = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
@@ -54,7 +56,8 @@ def _backward_kernel(
     inside = cols < C
     begin, end = piece_of(items, ptr, extra, num_lists, num_pieces, CHUNK)
     is_piece = (items >= num_lists) & (items < num_lists + num_pieces)
-    mine = tl.where(items < num_lists, items, tl.load(extra + 2 * num_pieces + items - num_lists, is_piece, 0)).to(tl.int64)
+    owner = tl.load(extra + 2 * num_pieces + items - num_lists, is_piece, 0)
+    mine = tl.where(items < num_lists, items, owner).to(tl.int64)
     exists = (items < num_lists + num_pieces)[:, None] & inside[None, :]
     value = tl.load(table + mine[:, None] * C + cols[None, :], exists, 0).to(ACC)
     total = tl.zeros((ROWS, COLS), ACC)

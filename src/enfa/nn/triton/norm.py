@@ -1,8 +1,8 @@
 """Counted BatchNorm and the ReLU behind it: two kernels forwards, two backwards.
 
-The first kernel of each pair takes column sums over a share of the rows per program; the second starts by adding up those
-shares, in a fixed order, and then normalises its rows. Mean and variance are merged by Chan's formula, so nothing cancels,
-and are float32 whatever the rows are (float64 for float64 rows). The running buffers are updated on the way.
+The first kernel of each pair takes column sums over a share of the rows per program; the second starts by adding up
+those shares, in a fixed order, and then normalises its rows. Mean and variance are merged by Chan's formula, so nothing
+cancels, and are float32 whatever the rows are (float64 for float64 rows). The running buffers are updated on the way.
 """
 
 from __future__ import annotations
@@ -122,7 +122,8 @@ def _above(
 @triton.jit(do_not_specialize=["R", "share", "num_parts"])
 def _gradient_sums_kernel(
     grad, x, saved, weight, bias, parts_out, R, share, num_parts,
-    C: tl.constexpr, AFFINE: tl.constexpr, RELU: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
+    C: tl.constexpr, AFFINE: tl.constexpr, RELU: tl.constexpr, ACC: tl.constexpr,
+    ROWS: tl.constexpr, COLS: tl.constexpr,
 ):  # fmt: skip
     part = tl.program_id(0)
     cols = tl.program_id(1) * COLS + tl.arange(0, COLS)

@@ -1,8 +1,8 @@
 """Sums over lists of rows: CSR forwards, and over the transposed lists backwards.
 
-A program sums ``ROWS`` lists at once, a block of columns each, so that many independent gathers are in flight. Lists are
-cut at CHUNK entries; the pieces behind that are summed by programs of their own and added by a second, small kernel, in
-a fixed order. Every output element is written by one program: no atomic adds, the same bits in every run.
+A program sums ``ROWS`` lists at once, a block of columns each, so that many independent gathers are in flight. Lists
+are cut at CHUNK entries; the pieces behind that are summed by programs of their own and added by a second, small
+kernel, in a fixed order. Every output element is written by one program: no atomic adds, the same bits in every run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from enfa.plan.order import CHUNK, Lists
 
-__all__ = ["accumulator", "add_pieces", "pieces_like", "piece_of", "shape_of", "store_sums", "triton_sums"]
+__all__ = ["accumulator", "add_pieces", "piece_of", "pieces_like", "shape_of", "store_sums", "triton_sums"]
 
 
 @triton.jit
@@ -114,7 +114,8 @@ def add_pieces(pieces: Tensor, out: Tensor, long: Tensor, add: bool) -> None:
     cols = min(64, max(16, triton.next_power_of_2(channels)))
     grid = (long.shape[1], triton.cdiv(channels, cols))
     _pieces_kernel[grid](
-        pieces, out, long, long.shape[1], C=channels, ADD=add, ACC=accumulator(pieces.dtype), ROWS=16, COLS=cols, num_warps=2,
+        pieces, out, long, long.shape[1],
+        C=channels, ADD=add, ACC=accumulator(pieces.dtype), ROWS=16, COLS=cols, num_warps=2,
     )  # fmt: skip
 
 

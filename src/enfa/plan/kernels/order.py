@@ -1,4 +1,4 @@
-"""Lists of rows turned round: from "what each sum reads" to "who reads each row", and cut into pieces of even length."""
+"""Lists of rows turned round, from "what each sum reads" to "who reads each row", and cut into even pieces."""
 
 from numba import njit
 
@@ -30,8 +30,8 @@ def split_long(ptr, chunk, first, extra, long):
 
     Lists without any are left out of ``long``, unless ``first`` is 0: then every list has its place there.
 
-    ``extra`` [3, pieces] gets where each begins and ends and of which list it is, ``long`` [3, lists] the list, its first
-    piece and the piece behind its last. Returns the numbers of pieces and of lists.
+    ``extra`` [3, pieces] gets where each begins and ends and of which list it is, ``long`` [3, lists] the list, its
+    first piece and the piece behind its last. Returns the numbers of pieces and of lists.
     """
     pieces = 0
     lists = 0
@@ -54,7 +54,7 @@ def split_long(ptr, chunk, first, extra, long):
 
 @njit(cache=True, nogil=True)
 def merge_own(own, in_ptr, in_row, in_edge, ptr, index, kind):
-    """Every row's own row, with kind -1, in front of its incoming rows. ``kind`` may be empty: then it is not written."""
+    """Every row's own row, with kind -1, in front of its incoming rows. An empty ``kind`` is not written."""
     with_kind = len(kind) > 0
     at = 0
     for r in range(len(own)):
