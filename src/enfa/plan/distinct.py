@@ -71,8 +71,10 @@ class _Builder:
     def __init__(self, graphs: GraphSet, edits: Edits, spec: Spec, kind: np.ndarray) -> None:
         self.graphs, self.edits, self.spec = graphs, edits, spec
         self.nodes, self.edges = np.diff(graphs.node_ptr), np.diff(graphs.edge_ptr)
-        self.kind = graphs.edge_kind.astype(np.int32) if spec.edge_attr else np.zeros(graphs.num_edges, np.int32)
-        self.kinds = graphs.num_edge_kinds if spec.edge_attr else 1
+        # attribute row k with mark m is kind k * marks + m, as in expand.edge_tables
+        self.kind = np.zeros(graphs.num_edges, np.int32)
+        if spec.edge_attr:
+            self.kind[:] = graphs.edge_kind * len(edits.edge_marks)
         # scratch for the kernels: the messages into one node, and the nodes of one graph
         self.items = np.empty(int(np.diff(graphs.in_ptr).max(initial=0)), np.int64)
         self.candidates = np.empty(int(self.nodes.max(initial=0)), np.int64)
@@ -106,7 +108,7 @@ class _Builder:
         while done < e.num_subgraphs:
             done = walk(
                 done, e.num_subgraphs, e.graph, self.nodes, self.edges, self.base, base, seen, g.in_ptr, g.src,
-                kind, self.kind, self.kinds, g.out_ptr, g.out_dst, g.dst, e.edge_ptr, e.edge, e.edge_value,
+                kind, self.kind, g.out_ptr, g.out_dst, g.dst, e.edge_ptr, e.edge, e.edge_value,
                 self.pair_ptr, self.pair_node, self.pair_row, self.items, self.candidates, *table.arrays, ptr, node, row,
             )  # fmt: skip
             if done < e.num_subgraphs:

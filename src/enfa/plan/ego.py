@@ -74,7 +74,7 @@ def ego_plan(graphs: GraphSet, edits: Edits, spec: Spec, hops: PivotHops | None 
             Layer(links, tensor(copies), tensor(source), context, None if context is None else tensor(seen))
         )
     degree = np.concatenate([np.bincount(bag.dst, minlength=pairs), np.diff(graphs.in_ptr)])
-    attr, edge_mark = edge_tables(graphs, edits, spec)
+    attr, edge_mark = edge_tables(graphs.edge_attr, edits.edge_marks, spec)
     return Plan(
         kind="ego",
         spec=spec,

@@ -50,7 +50,7 @@ def full_plan(graphs: GraphSet, edits: Edits, spec: Spec) -> Plan:
         encoder = graph_links(graphs, spec) if spec.context_encoder else None
         context = Context(sums, encoder, torch.ones(graphs.num_nodes, dtype=torch.int64))
     seen = tensor(bag.node) if spec.context is not None else None
-    attr, edge_mark = edge_tables(graphs, edits, spec)
+    attr, edge_mark = edge_tables(graphs.edge_attr, edits.edge_marks, spec)
     return Plan(
         kind="full",
         spec=spec,

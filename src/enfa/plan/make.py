@@ -12,7 +12,7 @@ from enfa.edits import Edits, Policy
 from enfa.graphs import GraphSet, check_graphs
 from enfa.plan.distinct import distinct_rows_of, start_kinds
 from enfa.plan.ego import ego_plan
-from enfa.plan.expand import edge_tables, largest_values
+from enfa.plan.expand import largest_values
 from enfa.plan.full import full_plan
 from enfa.plan.slice import Slicer, Sources
 from enfa.plan.spec import Spec
@@ -54,11 +54,10 @@ def edits_of(graphs: GraphSet, policy: Policy, spec: Spec) -> Edits:
 def sources_of(graphs: GraphSet, edits: Edits, spec: Spec) -> tuple[Sources, np.ndarray]:
     """What a :class:`Slicer` needs beside the rows, and the kind of each node in table 0."""
     kind, feature, of_graph = start_kinds(graphs, spec.share)
-    attr, edge_mark = edge_tables(graphs, edits, spec)
     size = np.diff(graphs.node_ptr)[edits.graph] - edits.deleted
     sources = Sources(
-        spec, graphs.node_ptr, edits.sub_ptr, size, feature, of_graph, graphs.x, edits.marks, attr, edge_mark,
-        largest_values(graphs),
+        spec, graphs.node_ptr, edits.sub_ptr, size, feature, of_graph, graphs.x, edits.marks,
+        graphs.edge_attr if spec.edge_attr else None, edits.edge_marks, largest_values(graphs),
     )  # fmt: skip
     return sources, kind
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from enfa.graphs.graphset import ranges
 from enfa.plan.distinct import DistinctLayer, DistinctRows
+from enfa.plan.expand import edge_tables
 from enfa.plan.full import tensor
 from enfa.plan.intern import KeyTable
 from enfa.plan.kernels.slice import collect, forget, pull
@@ -33,8 +34,8 @@ class Sources:
     start_graph: np.ndarray  # int64 [start kinds]
     x: np.ndarray
     marks: np.ndarray
-    edge_attr: np.ndarray | None  # by edge kind, marks included
-    edge_mark: np.ndarray
+    edge_attr: np.ndarray | None  # distinct rows; None where the model reads none
+    edge_marks: np.ndarray
     limits: tuple[tuple[int, ...], tuple[int, ...]]
 
 
@@ -73,6 +74,7 @@ class Slicer:
 
     def __init__(self, rows: DistinctRows, sources: Sources) -> None:
         self.rows, self.sources = rows, sources
+        self.edge_attr, self.edge_mark = edge_tables(sources.edge_attr, sources.edge_marks, sources.spec)
         self._numbers: dict[int, np.ndarray] = {}
         self._open: list[_Wanted] = []
 
@@ -120,7 +122,6 @@ class Slicer:
 
         own = tables.start.own[wanted.rows]
         _, mark, degree = _items(tables.start, wanted.rows)
-        attr = None if s.edge_attr is None else tensor(s.edge_attr)
         position = np.full(len(s.node_ptr), -1, np.int64)
         position[graphs] = np.arange(len(graphs))
         return Plan(
@@ -133,8 +134,8 @@ class Slicer:
             marks=tensor(s.marks),
             degree=tensor(degree) if spec.degrees else None,
             graph=tensor(position[s.start_graph[own]]) if spec.share == "graph" else None,
-            edge_attr=attr,
-            edge_mark=tensor(s.edge_mark),
+            edge_attr=None if self.edge_attr is None else tensor(self.edge_attr),
+            edge_mark=tensor(self.edge_mark),
             layers=layers,
             readout=Readout(
                 base_row=tensor(base_row),

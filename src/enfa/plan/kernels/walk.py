@@ -92,7 +92,7 @@ def start_pairs(
 
 @njit(cache=True, nogil=True)
 def walk(
-    first, last, graph, graph_nodes, graph_edges, row, base, seen, in_ptr, src, kind, base_kind, kinds,
+    first, last, graph, graph_nodes, graph_edges, row, base, seen, in_ptr, src, kind, base_kind,
     out_ptr, out_dst, dst, edge_ptr, edge, edge_value, pair_ptr, pair_node, pair_row, items, candidates,
     slots, hashes, owns, ptr, stored, size, next_ptr, next_node, next_row,
 ):  # fmt: skip
@@ -122,7 +122,7 @@ def walk(
             count += 1
         for q in range(edge_ptr[s], edge_ptr[s + 1]):
             e = edge[q]
-            kind[e] = -1 if edge_value[q] < 0 else base_kind[e] + edge_value[q] * kinds
+            kind[e] = -1 if edge_value[q] < 0 else base_kind[e] + edge_value[q]
             if seen[dst[e]] != s:
                 seen[dst[e]] = s
                 candidates[count] = dst[e]
