@@ -38,6 +38,11 @@ def check_exact(module: nn.Module) -> None:
             raise ValueError(f"{name} reads degrees of the graph by itself; use conv='gcn', which reads the subgraph's")
         if name in _ORDERED:
             raise ValueError(f"{name} depends on the order of the messages, which a multiset does not have")
+        if getattr(part, "add_self_loops", False) is True:
+            raise ValueError(
+                f"{name} adds loops between rows of equal number, but source and target rows are different tables; "
+                f"make it with add_self_loops=False (and add loops to the graphs if they are wanted)"
+            )
         rate = getattr(part, "dropout", 0.0)
         if isinstance(rate, (int, float)) and rate > 0.0:
             raise ValueError(
