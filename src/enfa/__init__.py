@@ -6,7 +6,16 @@
 """
 
 from enfa import testing
-from enfa.edits import EdgeDeletion, NodeDeletion, NodeMarking, Policy, Subgraph
+from enfa.edits import (
+    EdgeDeletion,
+    EdgeMarking,
+    EgoNets,
+    NodeDeletion,
+    NodeMarking,
+    Policy,
+    Reconstruction,
+    Subgraph,
+)
 from enfa.nn import DSGNN, DSSGNN, CountedBatchNorm, KeyedDropout
 from enfa.plan import Plan, Spec, make_plan
 
@@ -17,11 +26,14 @@ __all__ = [
     "DSSGNN",
     "CountedBatchNorm",
     "EdgeDeletion",
+    "EdgeMarking",
+    "EgoNets",
     "KeyedDropout",
     "NodeDeletion",
     "NodeMarking",
     "Plan",
     "Policy",
+    "Reconstruction",
     "Spec",
     "Subgraph",
     "make_plan",

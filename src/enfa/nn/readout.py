@@ -7,6 +7,8 @@ there the rows of each subgraph are listed with their multiplicities, those that
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -42,7 +44,7 @@ def lower(readout: Readout, layer: Layer) -> Readout:
     before = layer.previous
     base = None if readout.base_row is None else before[readout.base_row]
     delta = _coalesced(readout.delta.ptr, before[readout.delta.row], readout.delta.count)
-    return Readout(base, readout.node_graph, delta, readout.sub_delta, readout.sub_graph, readout.sub_size)
+    return replace(readout, base_row=base, delta=delta)
 
 
 def readouts(plan: Plan) -> list[Readout]:
@@ -64,7 +66,10 @@ def _sum(table: Tensor, readout: Readout, num_graphs: int) -> Tensor:
         cache["base"] = _ptr(readout.node_graph, num_graphs)
     rows = gather(table, readout.base_row, cache, "base_row")
     base = segment_sum(rows, cache["base"], readout.node_graph)
-    return pool + gather(base, readout.sub_graph, cache, "sub_graph")
+    if readout.sub_base is None:
+        return pool + gather(base, readout.sub_graph, cache, "sub_graph")
+    base = torch.cat([base, base.new_zeros(1, base.shape[1])])
+    return pool + gather(base, readout.sub_base, cache, "sub_base")
 
 
 def _multisets(readout: Readout, rows: int, num_graphs: int) -> Sums:
@@ -80,6 +85,8 @@ def _multisets(readout: Readout, rows: int, num_graphs: int) -> Sums:
         if readout.base_row is not None:
             ptr = _ptr(readout.node_graph, num_graphs)
             length = ptr.diff()[readout.sub_graph]
+            if readout.sub_base is not None:
+                length = length * (readout.sub_base < num_graphs)
             sub = torch.repeat_interleave(torch.arange(subs, device=device), length)
             first = torch.repeat_interleave(ptr[readout.sub_graph] - length.cumsum(0) + length, length)
             node = first + torch.arange(len(sub), device=device)

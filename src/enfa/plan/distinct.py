@@ -70,14 +70,15 @@ class _Builder:
 
     def __init__(self, graphs: GraphSet, edits: Edits, spec: Spec, kind: np.ndarray) -> None:
         self.graphs, self.edits, self.spec = graphs, edits, spec
-        self.nodes, self.edges = np.diff(graphs.node_ptr), np.diff(graphs.edge_ptr)
+        self.keeps, self.roots = edits.kept, np.zeros((edits.num_subgraphs, 0), np.int64)
         # attribute row k with mark m is kind k * marks + m, as in expand.edge_tables
         self.kind = np.zeros(graphs.num_edges, np.int32)
         if spec.edge_attr:
             self.kind[:] = graphs.edge_kind * len(edits.edge_marks)
         # scratch for the kernels: the messages into one node, and the nodes of one graph
         self.items = np.empty(int(np.diff(graphs.in_ptr).max(initial=0)), np.int64)
-        self.candidates = np.empty(int(self.nodes.max(initial=0)), np.int64)
+        largest = int(np.diff(graphs.node_ptr).max(initial=0))
+        self.candidates, self.queue = np.empty(largest, np.int64), np.empty(largest, np.int64)
         self.start = KeyTable()
         degree = np.diff(graphs.in_ptr) if spec.degrees else np.zeros(graphs.num_nodes, np.int64)
         one = np.arange(graphs.num_nodes + 1)
@@ -91,30 +92,31 @@ class _Builder:
         self.start.reserve(room, room)
         start_pairs(
             kind, self.base, spec.degrees, graphs.in_ptr, graphs.src, graphs.out_ptr, graphs.out_dst, graphs.dst,
-            edits.node_ptr, edits.node, edits.node_value, edits.edge_ptr, edits.edge, edits.edge_value,
+            self.keeps, edits.node_ptr, edits.node, edits.node_value, edits.edge_ptr, edits.edge, edits.edge_value,
             *self.start.arrays, self.pair_ptr, self.pair_node, self.pair_row,
         )  # fmt: skip
         self.pair_node, self.pair_row = self.pair_node[: self.pair_ptr[-1]], self.pair_row[: self.pair_ptr[-1]]
 
-    def conv(self) -> KeyTable:
-        """One message-passing layer."""
+    def conv(self, depth: int = -1) -> KeyTable:
+        """One message-passing layer. ``depth`` is that of :func:`~enfa.plan.kernels.walk.walk`."""
         g, e, table = self.graphs, self.edits, KeyTable()
         base = self._over_graphs(table, self.base)
-        seen, kind = np.full(g.num_nodes, -1, np.int64), self.kind.copy()
+        seen, reach = np.full(g.num_nodes, -1, np.int64), np.full(g.num_nodes, -1, np.int64)
+        kind, need = self.kind.copy(), np.zeros(3, np.int64)
         ptr = np.zeros_like(self.pair_ptr)
-        largest = int(self.nodes.max(initial=0))
-        node, row = (np.empty(2 * len(self.pair_node) + largest, np.int32) for _ in range(2))
+        node, row = (np.empty(2 * len(self.pair_node) + 1024, np.int32) for _ in range(2))
         done = 0
         while done < e.num_subgraphs:
             done = walk(
-                done, e.num_subgraphs, e.graph, self.nodes, self.edges, self.base, base, seen, g.in_ptr, g.src,
-                kind, self.kind, g.out_ptr, g.out_dst, g.dst, e.edge_ptr, e.edge, e.edge_value,
-                self.pair_ptr, self.pair_node, self.pair_row, self.items, self.candidates, *table.arrays, ptr, node, row,
+                done, e.num_subgraphs, self.keeps, self.roots, depth, self.base, base, seen, reach, g.in_ptr, g.src,
+                kind, self.kind, g.out_ptr, g.out_dst, g.dst, e.edge_ptr, e.edge, e.edge_value, self.pair_ptr,
+                self.pair_node, self.pair_row, self.items, self.candidates, self.queue, need, *table.arrays,
+                ptr, node, row,
             )  # fmt: skip
             if done < e.num_subgraphs:
-                table.reserve(int(self.nodes[e.graph[done]]) + 1, int(self.edges[e.graph[done]]))
-                if ptr[done] + self.nodes[e.graph[done]] > len(node):
-                    extra = max(largest, len(node) // 2)
+                table.reserve(int(need[0]) + 1, int(need[1]))
+                if ptr[done] + need[0] > len(node):
+                    extra = max(int(need[0]), len(node) // 2)
                     node, row = (np.concatenate([a, np.empty(extra, np.int32)]) for a in (node, row))
         self.base, self.pair_ptr = base, ptr
         self.pair_node, self.pair_row = node[: ptr[-1]].copy(), row[: ptr[-1]].copy()
@@ -130,8 +132,10 @@ class _Builder:
     def context(self) -> tuple[KeyTable, KeyTable | None, np.ndarray]:
         """For every node the multiset of its rows over the bag, then encoded on the original graph."""
         g, present = self.graphs, self.pair_row >= 0
-        bag = np.diff(self.edits.sub_ptr)[g.graph]
-        rest = bag - np.bincount(self.pair_node, minlength=g.num_nodes)  # subgraphs in which v has its base row
+        bag = np.bincount(self.edits.graph[~self.keeps], minlength=g.num_graphs)[g.graph]
+        edited = np.repeat(~self.keeps, np.diff(self.pair_ptr))
+        # subgraphs in which v has its base row
+        rest = bag - np.bincount(self.pair_node[edited], minlength=g.num_nodes)
         order = np.lexsort((self.pair_row[present], self.pair_node[present]))
         pairs = packed(self.pair_node[present][order], self.pair_row[present][order])
         pairs, count = np.unique(pairs, return_counts=True)
@@ -165,7 +169,8 @@ class _Builder:
         items = np.empty(2 * int(np.diff(self.pair_ptr).max(initial=0)), np.int64)
         while done < count:
             done = deltas(
-                done, count, self.base, self.pair_ptr, self.pair_node, self.pair_row, items, *table.arrays, result
+                done, count, self.keeps, self.base, self.pair_ptr, self.pair_node, self.pair_row, items, *table.arrays,
+                result,
             )
             if done < count:
                 table.reserve(2, 2 * int(self.pair_ptr[done + 1] - self.pair_ptr[done]))

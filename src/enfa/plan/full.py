@@ -28,9 +28,9 @@ def node_sums(node: np.ndarray, row: np.ndarray, count: np.ndarray, nodes: int) 
     return Sums(tensor(ptr), tensor(row[order]), tensor(count[order]))
 
 
-def graph_links(graphs: GraphSet, spec: Spec, first: int = 0) -> Links:
+def graph_links(graphs: GraphSet, edits: Edits, spec: Spec, first: int = 0) -> Links:
     """A layer over the original graphs, whose nodes are rows ``first``, ``first + 1``, … of the table before."""
-    kind = graphs.edge_kind if spec.edge_attr else np.zeros(graphs.num_edges, np.int64)
+    kind = graphs.edge_kind * len(edits.edge_marks) if spec.edge_attr else np.zeros(graphs.num_edges, np.int64)
     own = np.arange(graphs.num_nodes) + first
     return Links(tensor(own), tensor(graphs.in_ptr), tensor(graphs.src + first), tensor(kind))
 
@@ -47,7 +47,7 @@ def full_plan(graphs: GraphSet, edits: Edits, spec: Spec) -> Plan:
     context = None
     if spec.context is not None:
         sums = node_sums(bag.node, rows, np.ones_like(rows), graphs.num_nodes)
-        encoder = graph_links(graphs, spec) if spec.context_encoder else None
+        encoder = graph_links(graphs, edits, spec) if spec.context_encoder else None
         context = Context(sums, encoder, torch.ones(graphs.num_nodes, dtype=torch.int64))
     seen = tensor(bag.node) if spec.context is not None else None
     attr, edge_mark = edge_tables(graphs.edge_attr, edits.edge_marks, spec)

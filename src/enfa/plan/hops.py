@@ -3,7 +3,8 @@
 A *pivot* is a node whose first row, or whose list of incoming edges, an edit changes: a marked node, the target of a
 deleted or marked edge, whatever a deleted node sent to. The *pivot hop* of node v in subgraph j is its distance from
 the nearest pivot along the edges of the subgraph, in the direction of messages (the paper's phop). After i layers only
-rows with pivot hop <= i can differ from their base row.
+rows with pivot hop <= i can differ from their base row. Where a subgraph lists the nodes that it keeps, each of them
+counts as a pivot.
 """
 
 from __future__ import annotations
@@ -39,13 +40,20 @@ class PivotHops:
 
 @njit(cache=True, nogil=True)
 def _walk(
-    first, limit, graph, graph_nodes, out_ptr, out_edge, dst, node_ptr, node, node_value, edge_ptr, edge, edge_value,
+    first, limit, graph, graph_nodes, keeps, out_ptr, out_edge, dst, node_ptr, node, node_value, edge_ptr, edge, edge_value,
     seen, gone, ptr, found, hops,
 ):  # fmt: skip
     for s in range(first, len(graph)):
         if ptr[s] + graph_nodes[graph[s]] > len(found):
             return s
         begin = end = ptr[s]
+        if keeps[s]:
+            for q in range(node_ptr[s], node_ptr[s + 1]):
+                found[end] = node[q]
+                hops[end] = 0
+                end += 1
+            ptr[s + 1] = end
+            continue
         for q in range(node_ptr[s], node_ptr[s + 1]):
             if node_value[q] < 0:
                 seen[node[q]] = s  # not there: never reached
@@ -97,7 +105,7 @@ def pivot_hops(graphs: GraphSet, edits: Edits, limit: int) -> PivotHops:
     done = 0
     while done < edits.num_subgraphs:
         done = _walk(
-            done, limit, edits.graph, nodes, graphs.out_ptr, graphs.out_edge, graphs.dst, edits.node_ptr, edits.node,
+            done, limit, edits.graph, nodes, edits.kept, graphs.out_ptr, graphs.out_edge, graphs.dst, edits.node_ptr, edits.node,
             edits.node_value, edits.edge_ptr, edits.edge, edits.edge_value, seen, gone, ptr, found, hops,
         )  # fmt: skip
         if done < edits.num_subgraphs:

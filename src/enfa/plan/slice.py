@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from enfa.edits.edits import chosen_subgraphs
 from enfa.graphs.graphset import ranges
 from enfa.plan.distinct import DistinctLayer, DistinctRows
 from enfa.plan.expand import edge_tables
@@ -37,6 +38,7 @@ class Sources:
     edge_attr: np.ndarray | None  # distinct rows; None where the model reads none
     edge_marks: np.ndarray
     limits: tuple[tuple[int, ...], tuple[int, ...]]
+    keeps: np.ndarray | None = None  # bool [S]: subgraphs whose pool is their delta alone
 
 
 class _Wanted:
@@ -96,19 +98,24 @@ class Slicer:
 
     def _plan(self, graphs: np.ndarray) -> Plan:
         s, spec, tables = self.sources, self.sources.spec, self.rows
-        nodes, subs = np.diff(s.node_ptr)[graphs], np.diff(s.sub_ptr)[graphs]
-        node_graph = np.repeat(np.arange(len(graphs)), nodes)
-        sub = ranges(s.sub_ptr[graphs], subs)
+        sub, subs = chosen_subgraphs(s.sub_ptr, graphs, None)
+        sub_graph = np.repeat(np.arange(len(graphs)), subs)
+        edited = np.ones(len(sub), bool) if s.keeps is None else ~s.keeps[sub]
+        using = np.bincount(sub_graph[edited], minlength=len(graphs))  # subgraphs that pool base rows
+        # contexts are those of all nodes
+        with_base = np.arange(len(graphs)) if spec.context is not None else np.flatnonzero(using)
+        nodes = np.diff(s.node_ptr)[graphs[with_base]]
+        node_graph = np.repeat(with_base, nodes)
 
         deltas = self._wanted(tables.deltas)
         sub_delta = deltas.add(tables.sub_delta[sub])
         delta_ptr, delta_row, delta_count = _items(tables.deltas, deltas.rows)
         wanted = self._wanted(tables.layers[-1].table)
-        base_row = wanted.add(tables.base_row[ranges(s.node_ptr[graphs], nodes)])
+        base_row = wanted.add(tables.base_row[ranges(s.node_ptr[graphs[with_base]], nodes)])
         delta_row = wanted.add(delta_row)
         # how many (subgraph, node) pairs a row of table L stands for
         copies = np.zeros(wanted.count, np.int64)
-        np.add.at(copies, base_row, subs[node_graph])
+        np.add.at(copies, base_row, using[node_graph])
         weight = np.bincount(sub_delta, minlength=deltas.count)
         np.add.at(copies, delta_row, delta_count * np.repeat(weight, np.diff(delta_ptr)))
 
@@ -142,8 +149,9 @@ class Slicer:
                 node_graph=tensor(node_graph),
                 delta=Sums(tensor(delta_ptr), tensor(delta_row), tensor(delta_count)),
                 sub_delta=tensor(sub_delta),
-                sub_graph=tensor(np.repeat(np.arange(len(graphs)), subs)),
+                sub_graph=tensor(sub_graph),
                 sub_size=tensor(s.sub_size[sub]),
+                sub_base=None if edited.all() else tensor(np.where(edited, sub_graph, len(graphs))),
             ),
             limits=s.limits,
             num_pairs=int(s.sub_size[sub].sum()),

@@ -162,7 +162,10 @@ class Layer(_Arrays):
 
 @dataclass(eq=False)
 class Readout(_Arrays):
-    """What each subgraph pools: its graph's base rows (if the plan has any) plus a delta."""
+    """What each subgraph pools: its graph's base rows (if the plan has any) plus a delta.
+
+    A graph in whose bag no subgraph needs them may lack its base rows: N counts the nodes of the others then.
+    """
 
     base_row: Tensor | None  # int64 [N] row of table L; None: the deltas are complete
     node_graph: Tensor  # int64 [N]
@@ -170,6 +173,7 @@ class Readout(_Arrays):
     sub_delta: Tensor  # int64 [S]
     sub_graph: Tensor  # int64 [S]
     sub_size: Tensor  # int64 [S], nodes of each subgraph
+    sub_base: Tensor | None = None  # int64 [S], the graph whose base rows count, or the number of graphs for none
     cache: dict[str, Tensor] = field(default_factory=dict, repr=False, init=False)
 
 
