@@ -44,7 +44,7 @@ S = enfa.Subgraph
         ([S().mark_edge(0).delete_edge(0)], "edits edge . twice"),
         ([S().mark_node(1, mark=2)], "DELETE or a mark from 1 to 1 .*got 2"),
         ([S().mark_node(1, mark=0)], "got 0"),
-        ([S().delete_node(0).delete_node(1).delete_node(2).delete_node(3).mark_edge(0)], "marks the edge .* and deletes"),
+        ([S().delete_node(0).delete_node(1).delete_node(2).delete_node(3).mark_edge(0)], "marks .* and deletes"),
         ([S().keep_nodes([]).mark_edge(0)], "marks the edge .* and deletes node"),
         ([S().keep_nodes([0, 1]).delete_node(1)], "edits node 1, which keep_nodes has decided on"),
         ([S().keep_nodes([0, 1]).mark_node(2)], "edits node 2, which keep_nodes has decided on"),

@@ -66,7 +66,8 @@ def _check_contradictions(graphs: GraphSet, edits: Edits, policy: str) -> None:
             first = graphs.node_ptr[g]
             raise ValueError(
                 f"{policy}: graph {g}: subgraph {sub[i] - edits.sub_ptr[g]} marks the edge "
-                f"{graphs.src[edge[i]] - first} -> {graphs.dst[edge[i]] - first} and deletes node {ends[edge[i]] - first}"
+                f"{graphs.src[edge[i]] - first} -> {graphs.dst[edge[i]] - first} and "
+                f"deletes node {ends[edge[i]] - first}"
             )
     if edits.root is None:
         return

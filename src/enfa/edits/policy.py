@@ -122,6 +122,8 @@ class Policy:
             return np.array([len(one) for one in lists], np.int64), flat[:, 0], flat[:, 1]
 
         width = max((len(root) for root in roots), default=0)
+        if any(len(root) not in (0, width) for root in roots) or width > 2:
+            raise ValueError(f"{self!r}: Expected one root in every subgraph that has any, or two in each")
         root = np.array([r + [-1] * (width - len(r)) for r in roots], np.int64) if width else None
         return Edits.build(
             np.array(counts), triple(nodes), triple(edges), self.marks, self.edge_marks, np.array(keeps, bool), root

@@ -18,7 +18,7 @@ from enfa.edits import Edits
 from enfa.graphs import GraphSet
 from enfa.graphs.graphset import ranges
 from enfa.plan.expand import Expanded, edge_tables, expand, largest_values
-from enfa.plan.full import graph_links, node_sums, tensor
+from enfa.plan.full import graph_links, node_sums, read_off, tensor
 from enfa.plan.hops import PivotHops, pivot_hops
 from enfa.plan.spec import Spec
 from enfa.plan.table import Context, Layer, Links, Plan, Readout, Sums
@@ -95,6 +95,7 @@ def ego_plan(graphs: GraphSet, edits: Edits, spec: Spec, hops: PivotHops | None 
             sub_delta=tensor(np.arange(edits.num_subgraphs)),
             sub_graph=tensor(edits.graph),
             sub_size=tensor(np.diff(bag.sub_ptr)),
+            **read_off(graphs, edits, spec, bag),
         ),
         limits=largest_values(graphs),
         num_pairs=bag.num_rows,

@@ -40,8 +40,8 @@ class PivotHops:
 
 @njit(cache=True, nogil=True)
 def _walk(
-    first, limit, graph, graph_nodes, keeps, out_ptr, out_edge, dst, node_ptr, node, node_value, edge_ptr, edge, edge_value,
-    seen, gone, ptr, found, hops,
+    first, limit, graph, graph_nodes, keeps, out_ptr, out_edge, dst, node_ptr, node, node_value, edge_ptr, edge,
+    edge_value, seen, gone, ptr, found, hops,
 ):  # fmt: skip
     for s in range(first, len(graph)):
         if ptr[s] + graph_nodes[graph[s]] > len(found):
@@ -105,8 +105,8 @@ def pivot_hops(graphs: GraphSet, edits: Edits, limit: int) -> PivotHops:
     done = 0
     while done < edits.num_subgraphs:
         done = _walk(
-            done, limit, edits.graph, nodes, edits.kept, graphs.out_ptr, graphs.out_edge, graphs.dst, edits.node_ptr, edits.node,
-            edits.node_value, edits.edge_ptr, edits.edge, edits.edge_value, seen, gone, ptr, found, hops,
+            done, limit, edits.graph, nodes, edits.kept, graphs.out_ptr, graphs.out_edge, graphs.dst, edits.node_ptr,
+            edits.node, edits.node_value, edits.edge_ptr, edits.edge, edits.edge_value, seen, gone, ptr, found, hops,
         )  # fmt: skip
         if done < edits.num_subgraphs:
             extra = len(found) + int(nodes[edits.graph[done]])

@@ -19,7 +19,7 @@ from enfa.plan.slice import Slicer, Sources
 from enfa.plan.spec import Spec
 from enfa.plan.table import Plan
 
-__all__ = ["KINDS", "check_kind", "edits_of", "make_plan", "plan_of", "sources_of", "unknown"]
+__all__ = ["KINDS", "check_kind", "edits_of", "local_roots", "make_plan", "plan_of", "sources_of", "unknown"]
 
 KINDS = ("full", "ego", "distinct")
 
@@ -40,6 +40,11 @@ def edits_of(graphs: GraphSet, policy: Policy, spec: Spec) -> Edits:
             f"{policy!r} marks edges, but the model's conv does not read edge attributes: use one that does "
             f"(conv='gine') and set edge_mark_channels={edits.edge_marks.shape[1]}"
         )
+    if spec.output == "root" and (edits.root is None or edits.root.shape[1] not in (1, 2)):
+        raise ValueError(
+            f"{policy!r} does not say which node each subgraph is about, but the model's readout='root' reads that: "
+            f"use a policy with roots, such as NodeMarking, EgoNets or EdgeMarking, or readout='node'"
+        )
     if spec.edge_attr and graphs.edge_attr is None and not edits.edge_marks.shape[1]:
         raise ValueError(
             "Expected 'edge_attr' in the graphs, because the model reads edge attributes; graph 0 has none"
@@ -53,9 +58,16 @@ def sources_of(graphs: GraphSet, edits: Edits, spec: Spec) -> tuple[Sources, np.
     sources = Sources(
         spec, graphs.node_ptr, edits.sub_ptr, edits.sizes(graphs), feature, of_graph, graphs.x, edits.marks,
         graphs.edge_attr if spec.edge_attr else None, edits.edge_marks, largest_values(graphs),
-        edits.keeps,
+        edits.keeps, local_roots(graphs, edits) if spec.output == "root" else None,
     )  # fmt: skip
     return sources, kind
+
+
+def local_roots(graphs: GraphSet, edits: Edits) -> np.ndarray | None:
+    """int64 [S, roots]: counted within each graph; -1 where there is none."""
+    if edits.root is None:
+        return None
+    return np.where(edits.root < 0, -1, edits.root - graphs.node_ptr[edits.graph][:, None])
 
 
 def plan_of(graphs: GraphSet, edits: Edits, spec: Spec, kind: str = "distinct") -> Plan:

@@ -52,7 +52,8 @@ def test_sample_is_uniform_and_does_not_depend_on_the_position():
     graph, other = random_graph(6, seed=5), random_graph(5, seed=6)
     graphs = check_graphs([other, graph, graph])
     edits = enfa.Reconstruction(3, 4).edits(graphs)
-    second, third = (edits.node[edits.node_ptr[edits.sub_ptr[g]] : edits.node_ptr[edits.sub_ptr[g + 1]]] for g in (1, 2))
+    ptr = edits.node_ptr[edits.sub_ptr]
+    second, third = edits.node[ptr[1] : ptr[2]], edits.node[ptr[2] : ptr[3]]
     assert np.array_equal(second - 5, third - 11)
     counts = np.zeros(6)
     for seed in range(600):

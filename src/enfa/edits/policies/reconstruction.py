@@ -42,8 +42,8 @@ class Reconstruction(Policy):
     n: ``k=-1`` is k = n - 1, which is node deletion. A graph with fewer than k nodes has one subgraph: itself.
 
     Where a set is small, or the bag is, subgraphs are described by the nodes that they keep, so that no row of
-    the unedited graph is computed for their sake: the plan then never has more rows than the conventional model. Elsewhere
-    they are described by what they lack, and the n rows of the unedited graph are an eighth of the bag at most.
+    the unedited graph is computed for their sake: the plan then never has more rows than the conventional model.
+    Elsewhere they are described by what they lack; the n rows of the unedited graph are an eighth of the bag at most.
     """
 
     marks = ((0.0,),)
