@@ -162,7 +162,10 @@ class Layer(_Arrays):
 
 @dataclass(eq=False)
 class Readout(_Arrays):
-    """What each subgraph pools: its graph's base rows (if the plan has any) plus a delta."""
+    """What each subgraph pools: its graph's base rows (if the plan has any) plus a delta.
+
+    A graph in whose bag no subgraph needs them may lack its base rows: N counts the nodes of the others then.
+    """
 
     base_row: Tensor | None  # int64 [N] row of table L; None: the deltas are complete
     node_graph: Tensor  # int64 [N]
@@ -170,6 +173,12 @@ class Readout(_Arrays):
     sub_delta: Tensor  # int64 [S]
     sub_graph: Tensor  # int64 [S]
     sub_size: Tensor  # int64 [S], nodes of each subgraph
+    sub_base: Tensor | None = None  # int64 [S], the graph whose base rows count, or the number of graphs for none
+    # only for spec.output == "root": T subgraphs that have roots, one or two each
+    root_row: Tensor | None = None  # int64 [T, roots], row of table L
+    root_node: Tensor | None = None  # int64 [T, roots], nodes counted through the plan's graphs
+    # only for spec.output == "node"
+    nodes: Sums | None = None  # for every node of the plan's graphs, its rows of table L over the bag
     cache: dict[str, Tensor] = field(default_factory=dict, repr=False, init=False)
 
 
@@ -234,4 +243,8 @@ class Plan(_Arrays):
             _check("base_row", self.readout.base_row, rows)
         self.readout.delta.check("delta", rows)
         _check("sub_delta", self.readout.sub_delta, len(self.readout.delta.ptr) - 1)
+        if self.readout.root_row is not None:
+            _check("root_row", self.readout.root_row, rows)
+        if self.readout.nodes is not None:
+            self.readout.nodes.check("nodes", rows)
         return self
