@@ -7,17 +7,21 @@ sum: there the rows of each subgraph are listed with their multiplicities, those
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
+from enfa.nn.context import bag_sum
 from enfa.nn.segment import gather, segment_ids, segment_max, segment_sum, weighted_sum
 from enfa.plan.kernels.slice import coalesce
 from enfa.plan.make import unknown
 from enfa.plan.table import Layer, Plan, Readout, Sums
 
-__all__ = ["BAGS", "READOUTS", "lower", "pool_bag", "pool_nodes", "readouts"]
+__all__ = ["BAGS", "READOUTS", "lower", "node_means", "pool_bag", "pool_nodes", "readouts", "root_rows"]
 
-READOUTS = ("sum", "mean", "max")
+POOLS = ("sum", "mean", "max")
+READOUTS = (*POOLS, "root", "node")
 BAGS = ("mean", "sum")
 
 
@@ -42,7 +46,14 @@ def lower(readout: Readout, layer: Layer) -> Readout:
     before = layer.previous
     base = None if readout.base_row is None else before[readout.base_row]
     delta = _coalesced(readout.delta.ptr, before[readout.delta.row], readout.delta.count)
-    return Readout(base, readout.node_graph, delta, readout.sub_delta, readout.sub_graph, readout.sub_size)
+    root, nodes = readout.root_row, readout.nodes
+    return replace(
+        readout,
+        base_row=base,
+        delta=delta,
+        root_row=None if root is None else before[root],
+        nodes=None if nodes is None else _coalesced(nodes.ptr, before[nodes.row], nodes.count),
+    )
 
 
 def readouts(plan: Plan) -> list[Readout]:
@@ -64,7 +75,10 @@ def _sum(table: Tensor, readout: Readout, num_graphs: int) -> Tensor:
         cache["base"] = _ptr(readout.node_graph, num_graphs)
     rows = gather(table, readout.base_row, cache, "base_row")
     base = segment_sum(rows, cache["base"], readout.node_graph)
-    return pool + gather(base, readout.sub_graph, cache, "sub_graph")
+    if readout.sub_base is None:
+        return pool + gather(base, readout.sub_graph, cache, "sub_graph")
+    base = torch.cat([base, base.new_zeros(1, base.shape[1])])
+    return pool + gather(base, readout.sub_base, cache, "sub_base")
 
 
 def _multisets(readout: Readout, rows: int, num_graphs: int) -> Sums:
@@ -80,6 +94,8 @@ def _multisets(readout: Readout, rows: int, num_graphs: int) -> Sums:
         if readout.base_row is not None:
             ptr = _ptr(readout.node_graph, num_graphs)
             length = ptr.diff()[readout.sub_graph]
+            if readout.sub_base is not None:
+                length = length * (readout.sub_base < num_graphs)
             sub = torch.repeat_interleave(torch.arange(subs, device=device), length)
             first = torch.repeat_interleave(ptr[readout.sub_graph] - length.cumsum(0) + length, length)
             node = first + torch.arange(len(sub), device=device)
@@ -94,7 +110,14 @@ def _multisets(readout: Readout, rows: int, num_graphs: int) -> Sums:
 
 
 def pool_nodes(table: Tensor, readout: Readout, num_graphs: int, how: str) -> Tensor:
-    """[S, C]: the nodes of every subgraph pooled. An empty subgraph pools to zeros."""
+    """[S, C]: the nodes of every subgraph pooled. An empty subgraph pools to zeros.
+
+    ``"root"`` and ``"node"`` pool nothing: see :func:`root_rows` and :func:`node_means`.
+    """
+    if how == "root":
+        return root_rows(table, readout)
+    if how == "node":
+        return node_means(table, readout)
     if how == "max":
         return segment_max(table, _multisets(readout, len(table), num_graphs))
     pool = _sum(table, readout, num_graphs)
@@ -102,7 +125,23 @@ def pool_nodes(table: Tensor, readout: Readout, num_graphs: int, how: str) -> Te
         return pool
     if how == "mean":
         return pool / readout.sub_size.clamp(min=1).to(table.dtype)[:, None]
-    raise unknown("readout", how, READOUTS)
+    raise unknown("readout", how, POOLS)
+
+
+def root_rows(table: Tensor, readout: Readout) -> Tensor:
+    """[T, C]: the row of every subgraph's root in that subgraph; the sum of both for an edge's two ends."""
+    if readout.root_row is None:
+        raise ValueError("Expected a plan made with output='root' in its spec, got one without roots")
+    roots, width = readout.root_row.shape
+    rows = gather(table, readout.root_row.reshape(-1), readout.cache, "root")
+    return rows.reshape(roots, width, table.shape[1]).sum(1)
+
+
+def node_means(table: Tensor, readout: Readout) -> Tensor:
+    """[N, C]: every node's mean over the subgraphs that contain it; zeros where none does."""
+    if readout.nodes is None:
+        raise ValueError("Expected a plan made with output='node' in its spec, got one without sums over nodes")
+    return bag_sum(table, readout.nodes, mean=True)
 
 
 def pool_bag(subgraphs: Tensor, readout: Readout, num_graphs: int, how: str) -> Tensor:

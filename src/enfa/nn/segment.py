@@ -89,7 +89,7 @@ class _Max(torch.autograd.Function):
         segment = segment_ids(ptr, len(row))
         values = table.index_select(0, row)
         out = values.new_zeros(len(ptr) - 1, table.shape[1])
-        out.index_reduce_(0, segment, values, "amax", include_self=False)
+        out.scatter_reduce_(0, segment[:, None].expand_as(values), values, "amax", include_self=False)
         ctx.save_for_backward(out, table, ptr, row, count, segment)
         return out
 

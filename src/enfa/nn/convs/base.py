@@ -41,6 +41,7 @@ class Conv(nn.Module):
     """
 
     reads_edges: bool = False
+    needs_edges: bool = False  # cannot do without edge attributes
     reads_degrees: bool = False
 
     def __init__(self, in_channels: int, out_channels: int, edge_dim: int, norm: str | None) -> None:

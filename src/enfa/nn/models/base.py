@@ -14,6 +14,7 @@ from enfa.nn.dropout import KeyedDropout
 from enfa.nn.encode import EdgeEncoder, NodeEncoder
 from enfa.nn.execute import check_spec, execute
 from enfa.nn.layer import SubgraphLayer
+from enfa.nn.norm import CountedBatchNorm
 from enfa.nn.readout import BAGS, READOUTS, pool_bag, pool_nodes, readouts
 from enfa.nn.segment import gather
 from enfa.plan.make import unknown
@@ -88,11 +89,15 @@ class SubgraphGNN(nn.Module):
         self.layers = nn.ModuleList(layers)
         convs = [m for layer in layers for m in (layer.conv, layer.context and layer.context.conv) if m]
         reads_edges = any(c.reads_edges for c in convs) and self.edge_encoder is not None
-        if any(c.reads_edges for c in convs) and self.edge_encoder is None and conv == "gine":
-            raise ValueError("Expected edge_channels for conv='gine', which reads edge attributes, got None")
+        if any(c.needs_edges for c in convs) and self.edge_encoder is None:
+            name = repr(conv) if isinstance(conv, str) else type(layers[0].conv.conv).__name__
+            raise ValueError(f"Expected edge_channels for conv={name}, which reads edge attributes, got None")
+        output = readout if readout in ("root", "node") else "graph"
+        counted = any(isinstance(m, CountedBatchNorm) for m in self.layers.modules())
         self.spec = Spec(
-            num_layers, reads, bool(encoded), any(c.reads_degrees for c in convs), reads_edges, share
-        )
+            num_layers, reads, bool(encoded), any(c.reads_degrees for c in convs), reads_edges, share, output,
+            pruned=output == "root" and not counted and context is None,
+        )  # fmt: skip
         self.readout, self.bag, self.jk = readout, bag, jk
         pooled = hidden_channels * (num_layers if jk == "concat" else 1)
         self.subgraph_mlp = nn.Sequential(nn.Linear(pooled, hidden_channels), nn.ReLU())
@@ -104,7 +109,7 @@ class SubgraphGNN(nn.Module):
         )
 
     def forward(self, plan: Plan) -> Tensor:
-        """[number of graphs, out_channels]."""
+        """[number of graphs, out_channels]; [rooted subgraphs or nodes, out_channels] for node-level readouts."""
         if not isinstance(plan, Plan):
             raise TypeError(f"Expected a plan from enfa.make_plan or enfa.DataLoader, got {type(plan).__name__}")
         check_spec(plan, self.spec)
@@ -114,10 +119,12 @@ class SubgraphGNN(nn.Module):
             edge = self.edge_encoder(plan, dtype)
         tables = execute(plan, self.encoder(plan, dtype), self.layers, edge)  # type: ignore[arg-type]
         pool = self.subgraph_mlp(self._pool(tables, plan))
+        if self.spec.output != "graph":
+            return self.head(pool)
         return self.head(pool_bag(pool, plan.readout, plan.num_graphs, self.bag))
 
     def _pool(self, tables: list[Tensor], plan: Plan) -> Tensor:
-        """[S, pooled channels]."""
+        """[S, pooled channels]; for node-level readouts one row per root or node."""
         if self.jk == "concat":
             pools = [
                 pool_nodes(table, readout, plan.num_graphs, self.readout)
