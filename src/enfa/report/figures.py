@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullLocator
 
 from enfa.report.show.page import Figure, Panel
 
-__all__ = ["COLOURS", "INK", "figure_png", "grouped", "panel_svg"]
+__all__ = ["COLOURS", "INK", "figure_png", "grouped", "log_axis", "panel_svg"]
 
 # Okabe and Ito's, which the colour-blind tell apart, and a shape each. In the page each becomes a variable of its CSS.
 COLOURS = {"full": "#d55e00", "ego": "#b8860b", "distinct": "#0072b2", "more": "#009e73", "rest": "#7f7f8a"}
@@ -35,6 +37,22 @@ STYLE: dict[str, Any] = {
 
 Value = tuple[float, float, float]  # middle, low, high
 GAP = 1.2
+
+
+def log_axis(
+    axis: Axis, scale: Callable[..., Any], limits: Callable[[], tuple[float, float]], set_limits: Callable[..., Any],
+    unit: str = "",
+) -> None:  # fmt: skip
+    """A log axis with some room, and with a few round numbers on it however short it is."""
+    scale("log")
+    low, high = limits()
+    low, high = low / 1.25, high * 1.25
+    set_limits(low, high)
+    decades = np.log10(high / low)
+    steps = (1.0, 2.0, 5.0) if decades < 2 else (1.0, 3.0) if decades < 3 else (1.0,)
+    axis.set_major_locator(LogLocator(subs=steps, numticks=12))
+    axis.set_major_formatter(lambda v, _: (f"{v:,.0f}" if v >= 1 else f"{v:g}") + unit)
+    axis.set_minor_locator(NullLocator())
 
 
 def grouped(
@@ -69,11 +87,7 @@ def grouped(
                           transform=axes.get_xaxis_transform())  # fmt: skip
     if reference is not None:
         axes.axhline(reference, color=COLOURS["full"], lw=1.2, ls=(0, (4, 3)))
-    axes.set_yscale("log")
-    axes.yaxis.set_major_formatter(lambda v, _: f"{v:,.0f}" if v >= 1 else f"{v:g}")
-    axes.yaxis.minorticks_off()
-    low, high = axes.get_ylim()
-    axes.set_ylim(low / 1.25, high * 1.25)
+    log_axis(axes.yaxis, axes.set_yscale, axes.get_ylim, axes.set_ylim)
     axes.set_xlim(-0.6, max(places.values()) + 0.6)
     axes.set_xticks(list(places.values()), [str(n) for _, n in places], fontsize=8)
     for k, group in enumerate(groups):

@@ -11,17 +11,19 @@ import torch
 
 from enfa.plan.make import unknown
 from enfa.report.data import Source
+from enfa.report.hardware import measured_on
 from enfa.report.how_it_works import how_it_works_data, how_it_works_html
 from enfa.report.html import page_html
-from enfa.report.machine import describe_machine
 from enfa.report.markdown import write_markdown
 from enfa.report.measure.accuracy import read_accuracy
 from enfa.report.measure.exactness import measure_exactness
+from enfa.report.measure.storage import measure_breakdown, measure_table
 from enfa.report.measure.time import measure_time
 from enfa.report.settings import SECTIONS, Settings
 from enfa.report.show.accuracy import show_accuracy
 from enfa.report.show.exactness import show_exactness
 from enfa.report.show.page import Section
+from enfa.report.show.storage import show_breakdown, show_storage
 from enfa.report.show.time import show_time
 from enfa.report.store import Store
 
@@ -33,12 +35,16 @@ LEAD = (
     "storage, time, exactness and accuracy, and shows how far computing every distinct row only once goes beyond them."
 )
 MEASURE: dict[str, Callable[[Source, Settings, Store], Iterator[str]]] = {
+    "storage": measure_table,
+    "breakdown": measure_breakdown,
     "exactness": measure_exactness,
     "time": measure_time,
 }
 SHOW: dict[str, Callable[[dict[str, Any]], Section]] = {
-    "time": show_time,
     "exactness": show_exactness,
+    "time": show_time,
+    "storage": show_storage,
+    "breakdown": show_breakdown,
     "accuracy": show_accuracy,
 }
 
@@ -52,7 +58,7 @@ def check_sections(only: Sequence[str]) -> tuple[str, ...]:
 
 
 def open_store(out: Path, settings: Settings, fresh: bool) -> Store:
-    return Store(out / "results", settings, describe_machine(settings.device), fresh)
+    return Store(out / "results", settings, measured_on(settings.device), fresh)
 
 
 def measure(sections: Sequence[str], source: Source, settings: Settings, store: Store, results: Path) -> Iterator[str]:
@@ -64,7 +70,7 @@ def measure(sections: Sequence[str], source: Source, settings: Settings, store: 
             store.section(name).clear()  # reading is quick, and there may be more runs than last time
             store.compute(name, "files", lambda: read_accuracy(results))
             yield name
-        elif name in MEASURE:
+        else:
             for key in MEASURE[name](source, settings, store):
                 yield f"{name}: {key}"
 
@@ -76,7 +82,8 @@ def write_pages(out: Path) -> bool:
         path = out / "results" / f"{name}.json"
         if path.exists():
             stored[name] = json.loads(path.read_text())
-    sections = [SHOW[name](found) for name, found in stored.items() if name in SHOW and found["results"]]
+    # as SHOW has them: that they agree comes first
+    sections = [show(stored[name]) for name, show in SHOW.items() if name in stored and stored[name]["results"]]
     how = Section(
         "how-it-works",
         "How it works",
@@ -89,9 +96,8 @@ def write_pages(out: Path) -> bool:
     sections.insert(0, how)
     machine = next((s["machine"] for s in stored.values()), {})
     settings = next((s["settings"] for s in stored.values()), {})
-    footer = f"Written by enfa reproduce. Scale: {settings.get('scale', '–')}. " + ", ".join(
-        f"{k} {v}" if k not in ("hardware", "system") else v for k, v in machine.items()
-    )
+    versions = ", ".join(f"{key} {value}" for key, value in machine.items())
+    footer = f"Written by enfa reproduce, scale {settings.get('scale', '–')}. {versions}."
     (out / "index.html").write_text(page_html(TITLE, LEAD, sections, footer))
     write_markdown(out / "report.md", TITLE, LEAD, sections, footer)
     return all(section.ok is not False for section in sections)

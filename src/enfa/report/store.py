@@ -20,7 +20,7 @@ class Store:
     differs, unless ``fresh`` discards them.
     """
 
-    def __init__(self, folder: Path, settings: Settings, machine: dict[str, str], fresh: bool = False) -> None:
+    def __init__(self, folder: Path, settings: Settings, machine: dict[str, Any], fresh: bool = False) -> None:
         self.folder, self.settings, self.machine = folder, settings.plain(), machine
         folder.mkdir(parents=True, exist_ok=True)
         self.fresh = fresh

@@ -16,7 +16,7 @@ from enfa.plan.make import KINDS
 from enfa.plan.spec import Spec
 from enfa.plan.table import Plan
 from enfa.report.data import Source
-from enfa.report.machine import free_bytes
+from enfa.report.hardware import free_bytes
 from enfa.report.measure.batch_size import data_bytes, largest_within
 from enfa.report.measure.memory import does_not_fit, estimate, peak_bytes
 from enfa.report.measure.model import build, make_step

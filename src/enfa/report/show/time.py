@@ -9,7 +9,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from enfa.report.figures import COLOURS, grouped
+from enfa.report.figures import COLOURS, grouped, log_axis
 from enfa.report.measure.time import Case
 from enfa.report.show.page import Figure, Headline, Panel, Section, Table
 from enfa.report.show.words import KIND_NAMES, LEGEND, bytes_text, figure_note, span, times
@@ -73,10 +73,7 @@ def _dots(axes: Axes, results: Results) -> None:
             at = names.index((case.conv, case.context, case.policy))
             axes.plot(value, at, marker=marker, color=COLOURS[kind], ms=5, lw=0)
     axes.axvline(1, color=COLOURS["full"], lw=1.2, ls=(0, (4, 3)))
-    axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(lambda v, _: f"{v:g}×")
-    axes.xaxis.set_minor_formatter(lambda v, _: f"{v:g}×" if f"{v:e}"[0] in "25" else "")
-    axes.tick_params(axis="x", which="both", labelsize=8, length=0)
+    log_axis(axes.xaxis, axes.set_xscale, axes.get_xlim, axes.set_xlim, "×")
     axes.grid(axis="y", visible=False)
     axes.grid(axis="x", visible=True)
     axes.set_yticks(range(len(names)), [f"{CONVS[v]}{' + context' if c else ''}, {p}" for v, c, p in names], fontsize=8)

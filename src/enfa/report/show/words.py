@@ -64,7 +64,9 @@ def figure_note(stored: dict[str, Any], *more: str) -> str:
     """Hardware and versions, then what the figure adds."""
     machine, settings = stored["machine"], stored["settings"]
     threads = settings["threads"]
-    where = machine["hardware"]
+    where = f"{machine['cpu']}, {machine['cores']} cores"
+    if "gpu" in machine:
+        where = f"{machine['gpu']}; host {where}"
     if settings["device"] == "cpu" and threads:
         where += f", {threads} thread{'s' if threads > 1 else ''}"
     versions = f"enfa {machine['enfa']}, torch {machine['torch']}, torch_geometric {machine['torch_geometric']}"
