@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 import enfa
 from enfa.cli.demo import demo
+from enfa.cli.reproduce import reproduce
 
 __all__ = ["app"]
 
@@ -55,3 +56,4 @@ def options(
 
 
 app.command()(demo)
+app.command()(reproduce)
