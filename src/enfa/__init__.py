@@ -6,7 +6,17 @@
 """
 
 from enfa import testing
-from enfa.edits import EdgeDeletion, NodeDeletion, NodeMarking, Policy, Subgraph
+from enfa.batch import CompiledDataset, DataLoader, compile, load_compiled
+from enfa.edits import (
+    EdgeDeletion,
+    EdgeMarking,
+    EgoNets,
+    NodeDeletion,
+    NodeMarking,
+    Policy,
+    Reconstruction,
+    Subgraph,
+)
 from enfa.nn import DSGNN, DSSGNN, CountedBatchNorm, KeyedDropout
 from enfa.plan import Plan, Spec, make_plan
 
@@ -15,15 +25,22 @@ __version__ = "0.1.0"
 __all__ = [
     "DSGNN",
     "DSSGNN",
+    "CompiledDataset",
     "CountedBatchNorm",
+    "DataLoader",
     "EdgeDeletion",
+    "EdgeMarking",
+    "EgoNets",
     "KeyedDropout",
     "NodeDeletion",
     "NodeMarking",
     "Plan",
     "Policy",
+    "Reconstruction",
     "Spec",
     "Subgraph",
+    "compile",
+    "load_compiled",
     "make_plan",
     "testing",
 ]

@@ -85,12 +85,13 @@ class EdgeEncoder(nn.Module):
     def __init__(self, edge_channels: int | Sequence[int], hidden_channels: int, mark_channels: int) -> None:
         super().__init__()
         self.edge_channels = edge_channels
-        categorical = not isinstance(edge_channels, int)
-        self.embed = Categorical(edge_channels, hidden_channels) if not isinstance(edge_channels, int) else nn.Identity()
         self.mark_channels = mark_channels
-        width = hidden_channels if categorical else edge_channels
-        assert isinstance(width, int)
-        self.out_channels = width + mark_channels
+        if isinstance(edge_channels, int):
+            self.embed: nn.Module = nn.Identity()
+            self.out_channels = edge_channels + mark_channels
+        else:
+            self.embed = Categorical(edge_channels, hidden_channels)
+            self.out_channels = hidden_channels + mark_channels
 
     def forward(self, plan: Plan, dtype: torch.dtype) -> Tensor:
         if plan.edge_mark.shape[1] != self.mark_channels:

@@ -81,7 +81,7 @@ class _Max(torch.autograd.Function):
         segment = segment_ids(sums.ptr, len(sums.row))
         values = table.index_select(0, sums.row)
         out = values.new_zeros(len(sums.ptr) - 1, table.shape[1])
-        out.index_reduce_(0, segment, values, "amax", include_self=False)
+        out.scatter_reduce_(0, segment[:, None].expand_as(values), values, "amax", include_self=False)
         ctx.save_for_backward(out, table, segment)
         ctx.sums = sums
         return out

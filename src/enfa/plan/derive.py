@@ -7,6 +7,7 @@ everything there, and carries it from device to device; one that has not gets it
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -137,7 +138,14 @@ def lower(readout: Readout, layer: Layer) -> Readout:
     before = layer.previous
     base = None if readout.base_row is None else before[readout.base_row]
     delta = _coalesced(readout.delta.ptr, before[readout.delta.row], readout.delta.count)
-    return Readout(base, readout.node_graph, delta, readout.sub_delta, readout.sub_graph, readout.sub_size)
+    root, nodes = readout.root_row, readout.nodes
+    return replace(
+        readout,
+        base_row=base,
+        delta=delta,
+        root_row=None if root is None else before[root],
+        nodes=None if nodes is None else _coalesced(nodes.ptr, before[nodes.row], nodes.count),
+    )
 
 
 def readouts(plan: Plan) -> list[Readout]:
@@ -174,8 +182,12 @@ def pool_map(readout: Readout, num_graphs: int) -> SparseMap:
         deltas, subs = len(readout.delta.ptr) - 1, len(readout.sub_delta)
         if readout.base_row is None:
             return sparse_map(torch.arange(subs + 1, device=readout.sub_delta.device), readout.sub_delta, deltas)
-        pair = torch.stack([readout.sub_delta, readout.sub_graph + deltas], 1).reshape(-1)
+        of_graph = readout.sub_graph if readout.sub_base is None else readout.sub_base
+        pair = torch.stack([readout.sub_delta, of_graph + deltas], 1).reshape(-1)
         ptr = torch.arange(0, 2 * subs + 1, 2, device=pair.device)
+        if readout.sub_base is not None:  # some have their delta alone
+            has = pair < deltas + num_graphs
+            pair, ptr = pair[has], torch.cat([ptr[:1], has.cumsum(0)])[ptr]
         return sparse_map(ptr, pair, deltas + num_graphs)
 
     return _kept(readout.cache, "pool", make)
@@ -194,6 +206,8 @@ def multisets(readout: Readout, rows: int, num_graphs: int) -> Sums:
         if readout.base_row is not None:
             ptr = sorted_ptr(readout.node_graph, num_graphs)
             length = ptr.diff()[readout.sub_graph]
+            if readout.sub_base is not None:
+                length = length * (readout.sub_base < num_graphs)
             sub = torch.repeat_interleave(torch.arange(subs, device=device), length)
             first = torch.repeat_interleave(ptr[readout.sub_graph] - length.cumsum(0) + length, length)
             node = first + torch.arange(len(sub), device=device)

@@ -13,6 +13,8 @@ from enfa.plan.spec import Spec
 
 __all__ = ["Expanded", "edge_tables", "expand", "largest_values"]
 
+_MOST = 2**31  # pairs; their arrays alone would take 100 GiB
+
 
 @dataclass(frozen=True)
 class Expanded:
@@ -38,9 +40,14 @@ def expand(graphs: GraphSet, edits: Edits, spec: Spec) -> Expanded:
     graph, subs = edits.graph, np.arange(edits.num_subgraphs)
     nodes = np.diff(graphs.node_ptr)[graph]
     pair_ptr = np.concatenate([[0], np.cumsum(nodes)])
+    if pair_ptr[-1] > _MOST:
+        raise ValueError(
+            f"Expected at most {_MOST} (subgraph, node) pairs to write out, got {pair_ptr[-1]}: "
+            f"use the distinct plan (kind='distinct'), which shares them"
+        )
     sub, node = np.repeat(subs, nodes), ranges(graphs.node_ptr[graph], nodes)
     shift = pair_ptr[:-1] - graphs.node_ptr[graph]  # node number -> pair, per subgraph
-    mark = np.zeros(len(sub), np.int64)
+    mark = np.where(edits.kept[sub], DELETE, 0)
     mark[edits.node + np.repeat(shift, np.diff(edits.node_ptr))] = edits.node_value
     here = mark != DELETE
     place = np.where(here, np.cumsum(here) - 1, -1)
@@ -53,7 +60,7 @@ def expand(graphs: GraphSet, edits: Edits, spec: Spec) -> Expanded:
     value[edits.edge + np.repeat(edge_shift, np.diff(edits.edge_ptr))] = edits.edge_value
     src, dst = place[graphs.src[edge] + shift[of_sub]], place[graphs.dst[edge] + shift[of_sub]]
     keep = (value != DELETE) & (src >= 0) & (dst >= 0)
-    kind = (graphs.edge_kind[edge] + value * graphs.num_edge_kinds)[keep] if spec.edge_attr else 0 * edge[keep]
+    kind = (graphs.edge_kind[edge] * len(edits.edge_marks) + value)[keep] if spec.edge_attr else 0 * edge[keep]
     rows = np.bincount(sub[here], minlength=edits.num_subgraphs)
     return Expanded(
         sub[here], node[here], mark[here], np.concatenate([[0], np.cumsum(rows)]), place, pair_ptr,
@@ -61,16 +68,20 @@ def expand(graphs: GraphSet, edits: Edits, spec: Spec) -> Expanded:
     )  # fmt: skip
 
 
-def edge_tables(graphs: GraphSet, edits: Edits, spec: Spec) -> tuple[np.ndarray | None, np.ndarray]:
-    """``(edge_attr, edge_mark)`` by edge kind: every distinct attribute row with every mark."""
+def edge_tables(
+    edge_attr: np.ndarray | None, edge_marks: np.ndarray, spec: Spec
+) -> tuple[np.ndarray | None, np.ndarray]:
+    """``(edge_attr, edge_mark)`` by edge kind: every distinct attribute row with every mark.
+
+    Attribute row k with mark m is kind ``k * marks + m``, so that new attribute rows can be added behind the old.
+    """
     if not spec.edge_attr:
-        return None, np.zeros((1, edits.edge_marks.shape[1]), np.float32)
-    values, kinds = len(edits.edge_marks), graphs.num_edge_kinds
-    attr = None if graphs.edge_attr is None else np.tile(graphs.edge_attr, (values, 1))
-    if attr is not None and len(attr) == 0:  # no edge anywhere: one row that nothing reads
-        assert graphs.edge_attr is not None
-        attr = np.zeros((values, graphs.edge_attr.shape[1]), graphs.edge_attr.dtype)
-    return attr, np.repeat(edits.edge_marks, kinds, axis=0)
+        return None, np.zeros((1, edge_marks.shape[1]), np.float32)
+    if edge_attr is None:
+        return None, edge_marks
+    if len(edge_attr) == 0:  # no edge anywhere: one row that nothing reads
+        edge_attr = np.zeros((1, edge_attr.shape[1]), edge_attr.dtype)
+    return np.repeat(edge_attr, len(edge_marks), axis=0), np.tile(edge_marks, (len(edge_attr), 1))
 
 
 def largest_values(graphs: GraphSet) -> tuple[tuple[int, ...], tuple[int, ...]]:

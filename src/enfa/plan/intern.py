@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from enfa.plan.kernels.codec import join_items
 from enfa.plan.kernels.intern import hash_keys, merge, rehash
 
 __all__ = ["KeyTable", "packed"]
@@ -13,7 +14,9 @@ _NONE = np.zeros(0, np.int32)
 
 def packed(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Items from their two halves."""
-    return (a.astype(np.int64) << 32) | (b.astype(np.int64) & 0xFFFFFFFF)
+    items = np.empty(len(a), np.int64)
+    join_items(a, b, items)
+    return items
 
 
 def _grown(array: np.ndarray, length: int) -> np.ndarray:

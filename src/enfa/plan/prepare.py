@@ -65,7 +65,12 @@ def _links(links: Links, rows: int, kinds: int, reads: frozenset[str]) -> None:
 
 
 def _readout(readout: Readout, rows: int, num_graphs: int, pool: str) -> None:
-    if pool == "max":
+    if pool == "root" and readout.root_row is not None:
+        readers(readout.root_row.reshape(-1), rows, readout.cache, "root")
+    elif pool == "node" and readout.nodes is not None:
+        sums_map(readout.nodes, rows)
+        bag_sizes(readout.nodes)
+    elif pool == "max":
         sums = multisets(readout, rows, num_graphs)
         readers(sums.row, rows, sums.cache, "readers")
     else:
@@ -99,7 +104,7 @@ def prepare(plan: Plan, needs: Needs) -> Plan:
     tables = readouts(plan) if needs.tables else [plan.readout]
     for readout, layer in zip(reversed(tables), reversed(plan.layers)):
         _readout(readout, layer.num_rows, plan.num_graphs, needs.pool)
-    if needs.pool != "max":
+    if needs.pool in ("sum", "mean"):
         pool_map(plan.readout, plan.num_graphs)
     bag_map(plan.readout, plan.num_graphs)
     if needs.identities:
@@ -146,7 +151,7 @@ def lean(plan: Plan, needs: Needs) -> Plan:
 
     def readout_of(readout: Readout) -> Readout:
         keep = {"delta": _without(readout.delta, "ptr", "row", "count")}
-        return _without(_changed(readout, **keep), "base_row", "node_graph", "sub_delta", "sub_graph")
+        return _without(_changed(readout, **keep), "base_row", "node_graph", "sub_delta", "sub_graph", "sub_base")
 
     layers = []
     for layer in plan.layers:

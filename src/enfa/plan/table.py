@@ -12,13 +12,13 @@ Table 1 starts with the base rows, those of the unedited path, then has those th
     1  middle          0      [0, 0]       0      nothing: b is always affected, but b's base row
     2  end, marked     1      [0]          2      (a, a) (c, c)
     3  middle          0      [0, 1]       2      (a, b) (c, b)
-    4  end             0      [1]          2      (b, a) (b, c)
-    5  middle, marked  1      [0, 0]       1      (b, b)
+    4  middle, marked  1      [0, 0]       1      (b, b)
+    5  end             0      [1]          2      (b, a) (b, c)
 
-so ``self_row = [0, 0, 1, 0, 0, 1]``, ``in_ptr = [0, 1, 3, 4, 6, 7, 9]``, ``in_row = [0, 0,0, 0, 0,1, 1, 0,0]``. The
+so ``self_row = [0, 0, 1, 0, 1, 0]``, ``in_ptr = [0, 1, 3, 4, 6, 8, 9]``, ``in_row = [0, 0,0, 0, 0,1, 0,0, 1]``. The
 readout has ``base_row = [0, 1, 0]`` and two distinct deltas: subgraphs a and c swap {0, 1} for {2, 3}, subgraph b
-swaps {0, 0, 1} for {4, 4, 5}; so ``sub_delta = [0, 1, 0]``, and the lists of (row, count) are
-``[(0, -1), (1, -1), (2, 1), (3, 1)]`` and ``[(0, -2), (1, -1), (4, 2), (5, 1)]``.
+swaps {0, 0, 1} for {4, 5, 5}; so ``sub_delta = [0, 1, 0]``, and the lists of (row, count) are
+``[(0, -1), (1, -1), (2, 1), (3, 1)]`` and ``[(0, -2), (1, -1), (4, 1), (5, 2)]``.
 """
 
 from __future__ import annotations
@@ -123,7 +123,10 @@ class Layer(Arrays):
 
 @dataclass(eq=False)
 class Readout(Arrays):
-    """What each subgraph pools: its graph's base rows (if the plan has any) plus a delta."""
+    """What each subgraph pools: its graph's base rows (if the plan has any) plus a delta.
+
+    A graph in whose bag no subgraph needs them may lack its base rows: N counts the nodes of the others then.
+    """
 
     base_row: Tensor | None  # int64 [N] row of table L; None: the deltas are complete
     node_graph: Tensor  # int64 [N]
@@ -131,6 +134,12 @@ class Readout(Arrays):
     sub_delta: Tensor  # int64 [S]
     sub_graph: Tensor  # int64 [S]
     sub_size: Tensor  # int64 [S], nodes of each subgraph
+    sub_base: Tensor | None = None  # int64 [S], the graph whose base rows count, or the number of graphs for none
+    # only for spec.output == "root": T subgraphs that have roots, one or two each
+    root_row: Tensor | None = None  # int64 [T, roots], row of table L
+    root_node: Tensor | None = None  # int64 [T, roots], nodes counted through the plan's graphs
+    # only for spec.output == "node"
+    nodes: Sums | None = None  # for every node of the plan's graphs, its rows of table L over the bag
     cache: dict[str, Any] = field(default_factory=dict, repr=False, init=False)
 
 
@@ -195,4 +204,8 @@ class Plan(Arrays):
             _check("base_row", self.readout.base_row, rows)
         self.readout.delta.check("delta", rows)
         _check("sub_delta", self.readout.sub_delta, len(self.readout.delta.ptr) - 1)
+        if self.readout.root_row is not None:
+            _check("root_row", self.readout.root_row, rows)
+        if self.readout.nodes is not None:
+            self.readout.nodes.check("nodes", rows)
         return self

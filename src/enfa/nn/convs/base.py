@@ -46,6 +46,7 @@ class Conv(nn.Module):
     """
 
     reads_edges: bool = False
+    needs_edges: bool = False  # cannot do without edge attributes
     reads_degrees: bool = False
     links: frozenset[str] = frozenset()  # what forward reads of links on a GPU: names from enfa.plan.prepare.LINKS
 

@@ -18,6 +18,7 @@ class GINE(Conv):
     """MLP(x_v + sum of relu(x_u + W e_uv) over edges u -> v), with eps = 0."""
 
     reads_edges = True
+    needs_edges = True
     links = frozenset({"merged kinds", "kinds"})
 
     def __init__(self, in_channels: int, out_channels: int, edge_dim: int, norm: str | None) -> None:

@@ -1,0 +1,132 @@
+"""Batches of a compiled dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from enfa.batch.dataset import CompiledDataset
+from enfa.plan.table import Plan
+
+__all__ = ["DataLoader"]
+
+
+class _Plans(torch.utils.data.Dataset):
+    """Batch (an array of graph numbers) -> plan. Runs in the worker processes."""
+
+    def __init__(self, compiled: CompiledDataset) -> None:
+        self.compiled = compiled
+
+    def __getitem__(self, graphs: np.ndarray) -> Plan:
+        return self.compiled[graphs]
+
+
+class _Batches(torch.utils.data.Sampler):
+    """The batches of one epoch: a function of (seed, epoch), whatever else draws random numbers."""
+
+    def __init__(
+        self,
+        graphs: np.ndarray,
+        batch_size: int,
+        shuffle: bool,
+        seed: int,
+        drop_last: bool,
+        cost: np.ndarray | None,
+        max_rows: int | None,
+    ) -> None:
+        self.graphs, self.batch_size, self.shuffle = graphs, batch_size, shuffle
+        self.seed, self.drop_last, self.cost, self.max_rows = seed, drop_last, cost, max_rows
+        self.epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Found by this name on the sampler by trainers that resume runs."""
+        self.epoch = epoch
+
+    def batches(self) -> list[np.ndarray]:
+        order = self.graphs
+        if self.shuffle:
+            order = order[np.random.default_rng([self.seed, self.epoch]).permutation(len(order))]
+        found, start, rows = [], 0, 0
+        for end, graph in enumerate(order):
+            more = 0 if self.cost is None else int(self.cost[graph])
+            full = end - start >= self.batch_size
+            if self.max_rows is not None and end > start and rows + more > self.max_rows:
+                full = True
+            if full:
+                found.append(order[start:end])
+                start, rows = end, 0
+            rows += more
+        if len(order) > start and not (self.drop_last and len(order) - start < self.batch_size):
+            found.append(order[start:])
+        return found
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return iter(self.batches())
+
+    def __len__(self) -> int:
+        return len(self.batches()) if self.max_rows is not None else self._count()
+
+    def _count(self) -> int:
+        whole, rest = divmod(len(self.graphs), self.batch_size)
+        return whole + (1 if rest and not self.drop_last else 0)
+
+
+class DataLoader(torch.utils.data.DataLoader):
+    """Yields plans that models take directly, with ``y`` and ``graph_ids``.
+
+    Args:
+        compiled: from :func:`enfa.compile`.
+        graphs: which of its graphs (a split, as numbers or as a mask), all by default. Several loaders may share
+            one compiled dataset.
+        batch_size: graphs per batch, at most.
+        shuffle: a new order each epoch, a function of (seed, epoch). The epoch counts up by itself, also after a
+            pass that is broken off; :meth:`set_epoch` sets it (for a resumed run).
+        num_workers: processes that slice ahead; 0 slices in this one.
+        max_rows: at most so many rows per batch, summed over layers and counted without the sharing between
+            graphs, so a bound. A graph that exceeds it alone gets a batch of its own.
+        drop_last: leave out a last batch that is not full.
+    """
+
+    def __init__(
+        self,
+        compiled: CompiledDataset,
+        batch_size: int = 32,
+        shuffle: bool = False,
+        num_workers: int = 0,
+        max_rows: int | None = None,
+        seed: int = 0,
+        *,
+        graphs: Sequence[int] | np.ndarray | None = None,
+        drop_last: bool = False,
+        **options: Any,
+    ) -> None:
+        if batch_size < 1 or (max_rows is not None and max_rows < 1):
+            raise ValueError(f"Expected batch_size and max_rows >= 1, got {batch_size} and {max_rows}")
+        chosen = compiled.positions(slice(None) if graphs is None else graphs)
+        if len(chosen) == 0:
+            raise ValueError("Expected at least one graph to load, got none: is the split empty?")
+        cost = compiled.rows_per_graph() if max_rows is not None else None
+        self.sampled = _Batches(chosen, batch_size, shuffle, seed, drop_last, cost, max_rows)
+        super().__init__(
+            _Plans(compiled),
+            batch_size=None,
+            sampler=self.sampled,
+            num_workers=num_workers,
+            persistent_workers=options.pop("persistent_workers", num_workers > 0),
+            **options,
+        )
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next pass over the loader is this epoch."""
+        self.sampled.set_epoch(epoch)
+
+    def __iter__(self) -> Iterator[Plan]:  # type: ignore[override]
+        epoch = self.sampled.epoch
+        try:
+            yield from super().__iter__()
+        finally:  # a pass that is broken off counts too; one that set_epoch overtook has nothing to count
+            if self.sampled.epoch == epoch:
+                self.sampled.epoch = epoch + 1

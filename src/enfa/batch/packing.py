@@ -1,0 +1,56 @@
+"""Packing integer arrays: differences, one plane of bytes at a time, zstd."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import zstandard
+
+from enfa.plan.kernels.codec import decode
+
+__all__ = ["pack", "unpack"]
+
+_LEVEL = 3
+
+
+def _zigzag(values: np.ndarray) -> np.ndarray:
+    """Small negative numbers become small positive ones."""
+    return (values << 1) ^ (values >> (8 * values.itemsize - 1))
+
+
+def pack(array: np.ndarray, delta: bool = True) -> tuple[np.ndarray, dict[str, Any]]:
+    """``(bytes, how)``. With ``delta`` integers are stored as differences, small where rows lie close."""
+    how: dict[str, Any] = {"dtype": array.dtype.str, "shape": list(array.shape), "delta": False, "width": 0}
+    flat = np.ascontiguousarray(array).reshape(-1)
+    if array.dtype.kind in "iu" and flat.size:
+        values = flat.astype(np.int64)
+        if delta:
+            values = _zigzag(np.diff(values, prepend=0))
+        how["delta"] = delta
+        low, high = int(values.min()), int(values.max())
+        # a zigzag number below zero is one above 2^63: it takes all eight bytes
+        least = 0 if delta else -1
+        width = next(w for w in (1, 2, 4, 8) if w == 8 or (least * 2 ** (8 * w - 1) <= low and high < 2 ** (8 * w - 1)))
+        flat = values.astype(f"<i{width}")
+        how["width"] = width
+    raw = flat.view(np.uint8).reshape(flat.size, -1) if flat.size else np.zeros((0, 1), np.uint8)
+    planes = np.ascontiguousarray(raw.T)  # first bytes first: long runs of equal bytes
+    data = zstandard.ZstdCompressor(level=_LEVEL, threads=-1).compress(planes.data if planes.size else b"")
+    return np.frombuffer(data, np.uint8), how
+
+
+def unpack(data: np.ndarray, how: dict[str, Any]) -> np.ndarray:
+    """The array that was packed."""
+    dtype, shape = np.dtype(how["dtype"]), tuple(how["shape"])
+    size = int(np.prod(shape))
+    stored = np.dtype(f"<i{how['width']}") if how["width"] else dtype
+    raw = zstandard.ZstdDecompressor().decompress(data.data, max_output_size=max(size * stored.itemsize, 1))
+    if len(raw) != size * stored.itemsize:
+        raise ValueError(f"Expected {size * stored.itemsize} bytes, got {len(raw)}")
+    if not how["width"]:
+        planes = np.frombuffer(raw, np.uint8).reshape(dtype.itemsize, size)
+        return planes.T.copy().reshape(-1).view(dtype).reshape(shape)
+    out = np.empty(size, dtype)
+    decode(np.frombuffer(raw, np.uint8).reshape(stored.itemsize, size), how["delta"], out)
+    return out.reshape(shape)

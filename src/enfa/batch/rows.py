@@ -1,0 +1,74 @@
+"""The distinct rows of many graphs, compiled by several threads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from enfa.edits import Edits
+from enfa.graphs import GraphSet
+from enfa.plan.distinct import DistinctRows, distinct_rows_of
+from enfa.plan.merge import merge_rows
+from enfa.plan.spec import Spec
+
+__all__ = ["compile_graphs"]
+
+_PAIRS = 3_000_000  # about how many affected rows a thread works on at a time
+
+
+def _chunks(graphs: GraphSet, edits: Edits) -> list[np.ndarray]:
+    """Runs of graphs with about ``_PAIRS`` affected rows each: 24 per subgraph, or all its nodes."""
+    weight = np.diff(edits.sub_ptr) * np.minimum(np.diff(graphs.node_ptr), 24)
+    part = np.cumsum(weight) // _PAIRS
+    return np.split(np.arange(graphs.num_graphs), np.flatnonzero(np.diff(part)) + 1)
+
+
+def _rows(
+    graphs: GraphSet, edits: Edits, spec: Spec, kind: np.ndarray, progress: bool, threads: int
+) -> Iterator[DistinctRows]:
+    """Distinct rows chunk by chunk, in order, compiled by several threads (the kernels release the GIL)."""
+    chunks = _chunks(graphs, edits)
+    columns = (TextColumn("compiling"), BarColumn(), TextColumn("{task.completed} of {task.total} graphs"),
+               TextColumn("{task.fields[rate]}"), TimeElapsedColumn(), TimeRemainingColumn())  # fmt: skip
+
+    def work(chunk: np.ndarray) -> DistinctRows:
+        nodes = slice(graphs.node_ptr[chunk[0]], graphs.node_ptr[chunk[-1] + 1])
+        if len(chunks) == 1:
+            return distinct_rows_of(graphs, edits, spec, kind)
+        return distinct_rows_of(graphs.subset(chunk), edits.subset(graphs, chunk), spec, kind[nodes])
+
+    with Progress(*columns, disable=not progress) as bar, ThreadPoolExecutor(threads) as pool:
+        task = bar.add_task("", total=graphs.num_graphs, rate="")
+        waiting: list[Future[DistinctRows]] = [pool.submit(work, chunk) for chunk in chunks[: threads + 1]]
+        affected = 0
+        for i, chunk in enumerate(chunks):
+            rows = waiting.pop(0).result()
+            if i + threads + 1 < len(chunks):  # memory: never more than threads + 2 chunks at a time
+                waiting.append(pool.submit(work, chunks[i + threads + 1]))
+            affected += sum(rows.affected)
+            yield rows
+            seconds = max(bar.tasks[task].elapsed or 0.0, 1e-9)
+            bar.update(task, advance=len(chunk), rate=f"{affected / seconds / 1e6:.1f} M rows/s")
+
+
+def compile_graphs(
+    graphs: GraphSet,
+    edits: Edits,
+    spec: Spec,
+    kind: np.ndarray,
+    progress: bool = False,
+    threads: int | None = None,
+) -> DistinctRows:
+    """The distinct rows of all graphs, from both cores."""
+    result: DistinctRows | None = None
+    for rows in _rows(graphs, edits, spec, kind, progress, threads or min(os.cpu_count() or 1, 8)):
+        if result is None:
+            result = rows
+        else:
+            merge_rows(result, rows, spec.context == "input")
+    assert result is not None
+    return result
