@@ -46,12 +46,14 @@ def test_refuses_what_shared_rows_would_get_wrong(conv: Maker, message: str) -> 
 
 @pytest.mark.parametrize("conv", [lambda i, o: nn.Linear(i, o), lambda i, o: None, lambda i, o: pyg.GINConv])
 def test_a_callable_makes_a_conv(conv: Maker) -> None:
-    with pytest.raises(TypeError, match=r"Expected conv\(in, out\) to make a PyG conv, called as \(x, edge_index\), got"):
+    message = r"Expected conv\(in, out\) to make a PyG conv, called as \(x, edge_index\), got"
+    with pytest.raises(TypeError, match=message):
         enfa.DSGNN(3, 4, 2, 2, conv)
 
 
 def test_edge_attributes_are_asked_for() -> None:
-    with pytest.raises(ValueError, match="Expected edge_channels for conv=GINEConv, which reads edge attributes, got None"):
+    message = "Expected edge_channels for conv=GINEConv, which reads edge attributes, got None"
+    with pytest.raises(ValueError, match=message):
         enfa.DSGNN(3, 4, 2, 2, lambda i, o: pyg.GINEConv(nn.Linear(i, o)))
 
 
