@@ -1,7 +1,7 @@
 """What every row is computed from, as nested tuples: written in plain Python, twice.
 
-:func:`written_out` starts from explicit subgraphs, :func:`of_plan` from a plan's arrays. Both number their tuples in one
-dictionary, where Python compares them exactly; so two rows get one number if and only if they are the same row.
+:func:`written_out` starts from explicit subgraphs, :func:`of_plan` from a plan's arrays. Both number their tuples in
+one dictionary, where Python compares them exactly; so two rows get one number if and only if they are the same row.
 """
 
 from collections import Counter
