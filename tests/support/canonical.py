@@ -13,7 +13,7 @@ from subgraphs import bag
 from torch_geometric.data import Data
 
 import enfa
-from enfa.nn.readout import readouts
+from enfa.plan.derive import readouts
 from enfa.plan.table import Links
 
 
