@@ -89,8 +89,8 @@ def _molecule_svg(data: dict[str, Any], policy: str, subgraph: int) -> str:
         )
     name = "unedited molecule" if subgraph < 0 else _edit_name(data, policy, subgraph)
     return (
-        f'<figure><svg viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{escape(name)}">{"".join(parts)}</svg>'
-        f"<figcaption>{escape(name)}</figcaption></figure>"
+        f'<figure><svg viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{escape(name)}">'
+        f"{''.join(parts)}</svg><figcaption>{escape(name)}</figcaption></figure>"
     )
 
 

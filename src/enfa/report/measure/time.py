@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from enfa.batch.dataset import CompiledDataset
 from enfa.batch.compile import compile
+from enfa.batch.dataset import CompiledDataset
 from enfa.datasets import Benchmark
 from enfa.plan.make import KINDS
 from enfa.plan.spec import Spec
