@@ -28,12 +28,22 @@ class _Batches(torch.utils.data.Sampler):
     """The batches of one epoch: a function of (seed, epoch), whatever else draws random numbers."""
 
     def __init__(
-        self, graphs: np.ndarray, batch_size: int, shuffle: bool, seed: int, drop_last: bool, cost: np.ndarray | None,
+        self,
+        graphs: np.ndarray,
+        batch_size: int,
+        shuffle: bool,
+        seed: int,
+        drop_last: bool,
+        cost: np.ndarray | None,
         max_rows: int | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.graphs, self.batch_size, self.shuffle = graphs, batch_size, shuffle
         self.seed, self.drop_last, self.cost, self.max_rows = seed, drop_last, cost, max_rows
         self.epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Found by this name on the sampler by trainers that resume runs."""
+        self.epoch = epoch
 
     def batches(self) -> list[np.ndarray]:
         order = self.graphs
@@ -69,13 +79,14 @@ class DataLoader(torch.utils.data.DataLoader):
 
     Args:
         compiled: from :func:`enfa.compile`.
-        graphs: which of its graphs (a split), all by default. Several loaders may share one compiled dataset.
+        graphs: which of its graphs (a split, as numbers or as a mask), all by default. Several loaders may share
+            one compiled dataset.
         batch_size: graphs per batch, at most.
-        shuffle: a new order each epoch, a function of (seed, epoch). The epoch counts up by itself; :meth:`set_epoch`
-            sets it (for a resumed run).
+        shuffle: a new order each epoch, a function of (seed, epoch). The epoch counts up by itself, also after a
+            pass that is broken off; :meth:`set_epoch` sets it (for a resumed run).
         num_workers: processes that slice ahead; 0 slices in this one.
-        max_rows: at most so many rows per batch, summed over layers and counted without the sharing between graphs, so
-            a bound. A graph that exceeds it alone gets a batch of its own.
+        max_rows: at most so many rows per batch, summed over layers and counted without the sharing between
+            graphs, so a bound. A graph that exceeds it alone gets a batch of its own.
         drop_last: leave out a last batch that is not full.
     """
 
@@ -94,11 +105,9 @@ class DataLoader(torch.utils.data.DataLoader):
     ) -> None:
         if batch_size < 1 or (max_rows is not None and max_rows < 1):
             raise ValueError(f"Expected batch_size and max_rows >= 1, got {batch_size} and {max_rows}")
-        chosen = np.arange(len(compiled)) if graphs is None else np.asarray(graphs, np.int64)
+        chosen = compiled.positions(slice(None) if graphs is None else graphs)
         if len(chosen) == 0:
             raise ValueError("Expected at least one graph to load, got none: is the split empty?")
-        if chosen.min() < 0 or chosen.max() >= len(compiled):
-            raise IndexError(f"Expected graphs 0 to {len(compiled) - 1}, got {chosen.min()} to {chosen.max()}")
         cost = compiled.rows_per_graph() if max_rows is not None else None
         self.sampled = _Batches(chosen, batch_size, shuffle, seed, drop_last, cost, max_rows)
         super().__init__(
@@ -112,8 +121,12 @@ class DataLoader(torch.utils.data.DataLoader):
 
     def set_epoch(self, epoch: int) -> None:
         """The next pass over the loader is this epoch."""
-        self.sampled.epoch = epoch
+        self.sampled.set_epoch(epoch)
 
     def __iter__(self) -> Iterator[Plan]:  # type: ignore[override]
-        yield from super().__iter__()
-        self.sampled.epoch += 1
+        epoch = self.sampled.epoch
+        try:
+            yield from super().__iter__()
+        finally:  # a pass that is broken off counts too; one that set_epoch overtook has nothing to count
+            if self.sampled.epoch == epoch:
+                self.sampled.epoch = epoch + 1

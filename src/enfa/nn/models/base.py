@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import torch
 from torch import Tensor, nn
 
 from enfa.nn.context import CONTEXTS, ContextBranch
@@ -15,9 +14,11 @@ from enfa.nn.encode import EdgeEncoder, NodeEncoder
 from enfa.nn.execute import check_spec, execute
 from enfa.nn.layer import SubgraphLayer
 from enfa.nn.norm import CountedBatchNorm
-from enfa.nn.readout import BAGS, READOUTS, pool_bag, pool_nodes, readouts
+from enfa.nn.readout import BAGS, READOUTS, pool_bag, pool_nodes
 from enfa.nn.segment import gather
+from enfa.plan.derive import readouts
 from enfa.plan.make import unknown
+from enfa.plan.prepare import Needs
 from enfa.plan.spec import Spec
 from enfa.plan.table import Plan
 
@@ -99,6 +100,14 @@ class SubgraphGNN(nn.Module):
             pruned=output == "root" and not counted and context is None,
         )  # fmt: skip
         self.readout, self.bag, self.jk = readout, bag, jk
+        self.needs = Needs(
+            links=frozenset().union(*(layer.conv.links for layer in layers)),
+            context_links=frozenset().union(*(c.links for c in convs)) if context else frozenset(),
+            pool=readout,
+            tables=jk == "concat",
+            previous=residual or jk == "sum",
+            identities=dropout > 0,
+        )
         pooled = hidden_channels * (num_layers if jk == "concat" else 1)
         self.subgraph_mlp = nn.Sequential(nn.Linear(pooled, hidden_channels), nn.ReLU())
         self.head = nn.Sequential(
@@ -126,14 +135,10 @@ class SubgraphGNN(nn.Module):
     def _pool(self, tables: list[Tensor], plan: Plan) -> Tensor:
         """[S, pooled channels]; for node-level readouts one row per root or node."""
         if self.jk == "concat":
-            pools = [
-                pool_nodes(table, readout, plan.num_graphs, self.readout)
-                for table, readout in zip(tables, readouts(plan))
-            ]
-            return torch.cat(pools, 1)
+            return pool_nodes(tables, readouts(plan), plan.num_graphs, self.readout)
         rows = tables[-1]
         if self.jk == "sum":
             rows = tables[0]
             for table, layer in zip(tables[1:], plan.layers[1:]):
                 rows = table + gather(rows, layer.previous, layer.cache, "previous")
-        return pool_nodes(rows, plan.readout, plan.num_graphs, self.readout)
+        return pool_nodes([rows], [plan.readout], plan.num_graphs, self.readout)

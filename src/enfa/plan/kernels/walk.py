@@ -9,7 +9,7 @@ from numba import njit
 
 from enfa.plan.kernels.intern import intern, pack, sort_items
 
-__all__ = ["base_rows", "deltas", "root_rows", "start_pairs", "walk"]
+__all__ = ["base_rows", "count_rows", "deltas", "root_rows", "start_pairs", "walk"]
 
 
 @njit(cache=True, nogil=True)
@@ -264,3 +264,20 @@ def deltas(
                 kept += 1
         result[s] = intern(0, items, kept, slots, hashes, owns, ptr, stored, size)
     return last
+
+
+@njit(cache=True, nogil=True)
+def count_rows(node_ptr, sub_ptr, base, pair_ptr, pair_row, last, result):
+    """Distinct rows of each graph, base and affected ones. ``last[row]`` is scratch, -1 at first."""
+    for g in range(len(result)):
+        count = 0
+        for v in range(node_ptr[g], node_ptr[g + 1]):
+            if last[base[v]] != g:
+                last[base[v]] = g
+                count += 1
+        for q in range(pair_ptr[sub_ptr[g]], pair_ptr[sub_ptr[g + 1]]):
+            row = pair_row[q]
+            if row >= 0 and last[row] != g:
+                last[row] = g
+                count += 1
+        result[g] = count
