@@ -90,7 +90,8 @@ def test_text_stands_out_from_the_page(browser, whole_report: Path, theme: str) 
 def test_figures_are_drawn(browser, whole_report: Path) -> None:  # type: ignore[no-untyped-def]
     _open(browser, whole_report / "index.html", WIDTHS["phone"], "light")
     boxes = browser.execute_script(
-        "return [...document.querySelectorAll('.panel svg')].map(s => [s.getBoundingClientRect().width, s.getBBox().width])"
+        "return [...document.querySelectorAll('.panel svg')]"
+        ".map(s => [s.getBoundingClientRect().width, s.getBBox().width])"
     )
     assert len(boxes) > 8 and all(250 < width < 390 and inside > 100 for width, inside in boxes)
 

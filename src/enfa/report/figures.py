@@ -133,7 +133,8 @@ def figure_png(figure: Figure, path: Path, columns: int = 3) -> None:
     size = columns * width, lines * height + 1.0
     with rc_context(STYLE):
         canvas = Canvas(figsize=size, dpi=110, facecolor="white", layout="constrained")
-        above, inside, below = np.ravel(canvas.subfigures(3, 1, height_ratios=[0.55, lines * height, 0.55]))
+        parts: Any = canvas.subfigures(3, 1, height_ratios=[0.55, lines * height, 0.55])
+        above, inside, below = parts
         handles = [
             Line2D([], [], color=COLOURS[c], marker=SHAPES.get(c, "s"), lw=1.6, label=t) for t, c in figure.legend
         ]

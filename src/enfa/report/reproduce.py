@@ -88,8 +88,8 @@ def write_pages(out: Path) -> bool:
         "how-it-works",
         "How it works",
         [
-            "A subgraph GNN runs on a bag of edited copies of a graph. Here the graph is a molecule, and every circle is one "
-            "row: the embedding of one atom in one copy. Equal numbers are equal rows. Step through the layers."
+            "A subgraph GNN runs on a bag of edited copies of a graph. Here the graph is a molecule, and every circle is "
+            "one row: the embedding of one atom in one copy. Equal numbers are equal rows. Step through the layers."
         ],
         html=how_it_works_html(how_it_works_data()),
     )

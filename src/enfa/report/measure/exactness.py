@@ -67,7 +67,7 @@ def _graphs(data: Benchmark, settings: Settings) -> list[Data]:
 
 
 def _group(what: str) -> str | None:
-    """The quantity that a difference belongs to. The steps drive the outputs to zero: those after them have no scale."""
+    """The quantity that a difference belongs to. Steps drive the outputs to zero: those after them have no scale."""
     return None if what.startswith("output after") else what.split(" ")[0]
 
 
