@@ -93,10 +93,12 @@ def test_continues_where_it_stopped(run: Callable[..., Path]) -> None:
 
 
 def test_results_of_other_settings_are_refused(run: Callable[..., Path]) -> None:
-    run(("accuracy",))
-    with pytest.raises(ValueError, match=r"accuracy.json was measured with batch = 4, this is 5; choose another --out"):
-        run(("accuracy",), settings=TINY.to(batch=5))
-    run(("accuracy",), settings=TINY.to(batch=5), fresh=True)
+    one = SMALL.to(exact_steps=1)
+    run(("exactness",), settings=one)
+    with pytest.raises(ValueError, match=r"exactness.json was measured with exact_steps = 1, this is 2; choose another"):
+        run(("exactness",), settings=SMALL)
+    run(("exactness",), settings=one.to(batch=5))  # does not matter here
+    run(("exactness",), settings=SMALL, fresh=True)
 
 
 def test_a_broken_plan_turns_the_page_red(run: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:

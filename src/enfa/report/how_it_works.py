@@ -114,7 +114,7 @@ def how_it_works_html(data: dict[str, Any]) -> str:
     )
     layers = "".join(
         f'<button type="button" data-layer="{i}" aria-pressed="{str(i == 0).lower()}">'
-        f"{'input' if i == 0 else f'layer {i}'}</button>"
+        f"{'input' if i == 0 else f'<span>layer </span>{i}'}</button>"
         for i in range(data["layers"] + 1)
     )
     bags = "".join(

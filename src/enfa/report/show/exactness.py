@@ -60,9 +60,11 @@ def show_exactness(stored: dict[str, Any]) -> Section:
             f"Outputs, gradients, BatchNorm statistics, and weights after {settings['exact_steps']} training steps "
             f"agree with the conventional model in all {len(results)} settings. Nothing but rounding is left.",
             f"Largest relative differences in float64: {list_of}. The limit is {tiny(TOLERANCE)}, or ten times what "
-            "the conventional model differs from itself when its nodes are numbered in another order, where that is more.",
+            "the conventional model differs from itself when its nodes are numbered in another order, where that is "
+            "more.",
             "In float32 everything rounds. Distinct rows round less, because they add up fewer numbers: in "
-            f"{closer} of {len(results)} settings their outputs are closer to the float64 result than the conventional model's.",
+            f"{closer} of {len(results)} settings their outputs are closer to the float64 result than the conventional "
+            "model's.",
         ]
     else:
         sentences = [
