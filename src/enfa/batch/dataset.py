@@ -21,7 +21,7 @@ from enfa.graphs.join import join, renumbered
 from enfa.plan.cost import Cost
 from enfa.plan.distinct import DistinctRows, start_kinds
 from enfa.plan.expand import largest_values
-from enfa.plan.make import edits_of, plan_of
+from enfa.plan.make import edits_of, plan_of, sources_of
 from enfa.plan.merge import merge_rows
 from enfa.plan.slice import Slicer, Sources
 from enfa.plan.spec import Spec
@@ -29,6 +29,11 @@ from enfa.plan.table import Plan
 from enfa.plan.truncate import first_layers
 
 __all__ = ["CompiledDataset"]
+
+
+def _both(old: np.ndarray | None, new: np.ndarray | None) -> np.ndarray | None:
+    """Arrays that a policy gives for all graphs or for none."""
+    return None if old is None or new is None else np.concatenate([old, new])
 
 
 class CompiledDataset:
@@ -155,13 +160,14 @@ class CompiledDataset:
             tuple(max(pair) for pair in zip(a, b)) if a and b else a or b
             for a, b in zip(s.limits, largest_values(new))
         )
-        size = np.diff(new.node_ptr)[edits.graph] - edits.deleted
+        more, _ = sources_of(new, edits, self.spec)
         self.sources = Sources(
             self.spec,
             np.concatenate([s.node_ptr, new.node_ptr[1:] + s.node_ptr[-1]]),
             np.concatenate([s.sub_ptr, edits.sub_ptr[1:] + s.sub_ptr[-1]]),
-            np.concatenate([s.sub_size, size]),
+            np.concatenate([s.sub_size, more.sub_size]),
             feature, of_graph, new.x, s.marks, new.edge_attr, s.edge_marks, limits,  # type: ignore[arg-type]
+            _both(s.keeps, more.keeps), _both(s.root, more.root),
         )  # fmt: skip
         self.y, self._slicer = y, None
         self.key = {**self.key, "fingerprint": chained(self.key["fingerprint"], added)}

@@ -58,11 +58,14 @@ def _arrays(compiled: CompiledDataset) -> dict[str, np.ndarray]:
     if compiled.rows is not None:
         rows = compiled.rows
         tables = {"start": rows.start, "deltas": rows.deltas}
+        if rows.nodes is not None:
+            tables["nodes"] = rows.nodes
         for i, layer in enumerate(rows.layers):
             tables |= {f"layer{i}.{name}": table for name, table in layer.tables.items()}
         for name, table in tables.items():
             found |= {f"{name}.{part}": array for part, array in _table_arrays(table).items()}
-        found |= {"base_row": rows.base_row, "sub_delta": rows.sub_delta, "graph_rows": rows.graph_rows}
+        names = ("base_row", "sub_delta", "graph_rows", "sub_root", "node_sum")
+        found |= {name: getattr(rows, name) for name in names}
     if compiled.graphs is not None:
         graphs, edits = compiled.graphs
         found |= {f"graphs.{f.name}": getattr(graphs, f.name) for f in fields(graphs)}
@@ -184,7 +187,7 @@ def load_compiled(
         ]
         rows = DistinctRows(
             required("start"), layers, required("deltas"), arrays["base_row"], arrays["sub_delta"],
-            arrays["graph_rows"], header["affected"],
+            arrays["graph_rows"], header["affected"], arrays.get("sub_root"), table("nodes"), arrays.get("node_sum"),
         )  # fmt: skip
     else:
         graphs = (

@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 import enfa
 from enfa.cli.demo import demo
 from enfa.cli.inspect import inspect
+from enfa.cli.reproduce import reproduce
 from enfa.cli.storage import storage
 
 __all__ = ["app"]
@@ -58,4 +59,5 @@ def options(
 
 app.command()(demo)
 app.command()(inspect)
+app.command()(reproduce)
 app.command()(storage)

@@ -3,7 +3,8 @@
 A *pivot* is a node whose first row, or whose list of incoming edges, an edit changes: a marked node, the target of a
 deleted or marked edge, whatever a deleted node sent to. The *pivot hop* of node v in subgraph j is its distance from
 the nearest pivot along the edges of the subgraph, in the direction of messages (the paper's phop). After i layers only
-rows with pivot hop <= i can differ from their base row.
+rows with pivot hop <= i can differ from their base row. Where a subgraph lists the nodes that it keeps, each of them
+counts as a pivot.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ def pivot_hops(graphs: GraphSet, edits: Edits, limit: int) -> PivotHops:
     done = 0
     while done < edits.num_subgraphs:
         done = ego_nets(
-            done, limit, edits.graph, nodes, graphs.out_ptr, graphs.out_edge, graphs.dst, edits.node_ptr, edits.node,
-            edits.node_value, edits.edge_ptr, edits.edge, edits.edge_value, seen, gone, ptr, found, hops,
+            done, limit, edits.graph, nodes, edits.kept, graphs.out_ptr, graphs.out_edge, graphs.dst, edits.node_ptr,
+            edits.node, edits.node_value, edits.edge_ptr, edits.edge, edits.edge_value, seen, gone, ptr, found, hops,
         )  # fmt: skip
         if done < edits.num_subgraphs:
             extra = len(found) + int(nodes[edits.graph[done]])

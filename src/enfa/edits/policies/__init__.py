@@ -1,1 +1,47 @@
 """One file per policy."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from enfa.edits.policies.edge_deletion import EdgeDeletion
+from enfa.edits.policies.edge_marking import EdgeMarking
+from enfa.edits.policies.ego_nets import EgoNets
+from enfa.edits.policies.node_deletion import NodeDeletion
+from enfa.edits.policies.node_marking import NodeMarking
+from enfa.edits.policies.reconstruction import Reconstruction
+from enfa.edits.policy import Policy
+from enfa.graphs.names import unknown
+
+__all__ = ["POLICIES", "policy_from"]
+
+POLICIES: dict[str, type[Policy]] = {
+    "node_marking": NodeMarking,
+    "node_deletion": NodeDeletion,
+    "edge_deletion": EdgeDeletion,
+    "edge_marking": EdgeMarking,
+    "ego_nets": EgoNets,
+    "reconstruction": Reconstruction,
+}
+
+
+def policy_from(name: str, **params: Any) -> Policy:
+    """A policy by name, as configuration files give it.
+
+    >>> policy_from("ego_nets", hops=2, mark=True)
+    EgoNets(hops=2, mark=True, isolate=False)
+    """
+    if name not in POLICIES:
+        raise unknown("the policy", name, POLICIES)
+    cls = POLICIES[name]
+    known = inspect.signature(cls).parameters
+    for param in params:
+        if param not in known:
+            raise unknown(f"a parameter of {name}", param, known) if known else ValueError(
+                f"{name} has no parameters, got {param!r}"
+            )
+    for param, of in known.items():
+        if of.default is inspect.Parameter.empty and param not in params:
+            raise ValueError(f"Expected the parameter {param!r} for the policy {name}, got {sorted(params) or 'none'}")
+    return cls(**params)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import inspect
 
-import torch
 from torch import Tensor, nn
 
 from enfa.nn.convs.base import Conv
 from enfa.nn.dropout import KeyedDropout
 from enfa.nn.norm import CountedBatchNorm
-from enfa.nn.segment import gather, target_rows
+from enfa.nn.segment import gather
+from enfa.plan.derive import edge_index
 from enfa.plan.table import Links
 
 __all__ = ["AdaptedConv", "check_exact"]
@@ -75,6 +75,7 @@ class AdaptedConv(Conv):
         self.reads_edges = "edge_attr" in names and _wants_edges(conv)
         self.needs_edges = type(conv).__name__ in _NEED_EDGES
         self._takes_size = "size" in names
+        self.links = frozenset({"own", "edge_index"} | ({"edges"} if self.reads_edges else set()))
 
     def forward(
         self, rows: Tensor, links: Links, edge: Tensor | None, degree: tuple[Tensor, Tensor] | None
@@ -83,9 +84,7 @@ class AdaptedConv(Conv):
         more: dict[str, object] = {"size": (len(rows), links.num_rows)} if self._takes_size else {}
         if self.reads_edges and edge is not None:
             more["edge_attr"] = gather(edge, links.in_edge, links.cache, "edge")
-        if "edge_index" not in links.cache:
-            links.cache["edge_index"] = torch.stack([links.in_row, target_rows(links)])
-        return self.conv((rows, own), links.cache["edge_index"], **more)
+        return self.conv((rows, own), edge_index(links), **more)
 
 
 def _wants_edges(conv: nn.Module) -> bool:

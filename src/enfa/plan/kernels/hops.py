@@ -7,14 +7,24 @@ __all__ = ["ego_nets"]
 
 @njit(cache=True, nogil=True)
 def ego_nets(
-    first, limit, graph, graph_nodes, out_ptr, out_edge, dst, node_ptr, node, node_value, edge_ptr, edge, edge_value,
-    seen, gone, ptr, found, hops,
+    first, limit, graph, graph_nodes, keeps, out_ptr, out_edge, dst, node_ptr, node, node_value, edge_ptr, edge,
+    edge_value, seen, gone, ptr, found, hops,
 ):  # fmt: skip
-    """Nodes within ``limit`` hops, nearest first, from subgraph ``first`` on until the room is used up."""
+    """Nodes within ``limit`` hops, nearest first, from subgraph ``first`` on until the room is used up.
+
+    A subgraph that keeps nodes consists of these alone, all at hop 0.
+    """
     for s in range(first, len(graph)):
         if ptr[s] + graph_nodes[graph[s]] > len(found):
             return s
         begin = end = ptr[s]
+        if keeps[s]:
+            for q in range(node_ptr[s], node_ptr[s + 1]):
+                found[end] = node[q]
+                hops[end] = 0
+                end += 1
+            ptr[s + 1] = end
+            continue
         for q in range(node_ptr[s], node_ptr[s + 1]):
             if node_value[q] < 0:
                 seen[node[q]] = s  # not there: never reached
