@@ -5,8 +5,8 @@
 
 Claims, on two cores, node marking: compiling all of molhiv and of peptides-func (4 layers) takes at most 30 s each;
 to load a stored dataset is at least 5 times faster than to compile it; to slice a batch of 128 molhiv graphs (5 layers)
-is at least 10 times faster than to make the plan of these graphs alone. Every step runs in a process of its own, so that
-its peak memory can be told; that includes PyTorch, and the graphs as PyG objects where a step needs them. Reading the
+is at least 10 times faster than to make the plan of these graphs alone. Every step runs in a process of its own, so
+that its peak memory can be told; that includes PyTorch, and the graphs as PyG objects where a step needs them. Reading the
 raw data is not timed.
 """
 
@@ -133,7 +133,8 @@ def main() -> None:
                "compile them ms", "faster")  # fmt: skip
     lines = [
         [e["dataset"], str(e["layers"]), f"{e['compile_s']:.1f}", f"{e['compile_peak_mb']:,.0f}",
-         f"{e['file_mb']:,.1f}", f"{e['load_s']:.2f}", f"{e['load_peak_mb']:,.0f}", f"{e['load_speedup']:.1f}×", f"{e['slice_ms']:.1f}",
+         f"{e['file_mb']:,.1f}",
+         f"{e['load_s']:.2f}", f"{e['load_peak_mb']:,.0f}", f"{e['load_speedup']:.1f}×", f"{e['slice_ms']:.1f}",
          f"{e['compile_batch_ms']:.1f}", f"{e['slice_speedup']:.1f}×"]
         for e in entries
     ]  # fmt: skip
