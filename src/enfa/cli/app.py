@@ -1,0 +1,57 @@
+"""The commands of ``enfa``, and what a user's mistake looks like.
+
+To add a command, write it in a file of its own and register it at the end of this one.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+from typer.core import TyperGroup
+
+import enfa
+from enfa.cli.demo import demo
+
+__all__ = ["app"]
+
+MISTAKES = (ValueError, TypeError, FileNotFoundError)  # what the package raises for wrong input
+
+
+class _Group(TyperGroup):
+    """Shows a user's mistake as one line and exits with code 2, as for a misspelt option."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except MISTAKES as error:
+            if ctx.params.get("debug"):
+                raise
+            line = " ".join(str(error).split()) or type(error).__name__
+            # Text, not markup: messages are full of [brackets]
+            Console(stderr=True).print(Text(f"Error: {line}", style="bold red"), soft_wrap=True)
+            ctx.exit(2)
+
+
+app = typer.Typer(cls=_Group, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"enfa {enfa.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Subgraph GNNs made cheap without changing a single output."""
+
+
+app.command()(demo)
