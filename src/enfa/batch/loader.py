@@ -29,11 +29,16 @@ class _Batches(torch.utils.data.Sampler):
 
     def __init__(
         self, graphs: np.ndarray, batch_size: int, shuffle: bool, seed: int, drop_last: bool, cost: np.ndarray | None,
-        max_rows: int | None,
+        max_rows: int | None, shard: tuple[int, int],
     ) -> None:  # fmt: skip
         self.graphs, self.batch_size, self.shuffle = graphs, batch_size, shuffle
         self.seed, self.drop_last, self.cost, self.max_rows = seed, drop_last, cost, max_rows
+        self.shard = shard
         self.epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Named as in torch's DistributedSampler: trainers look for it."""
+        self.epoch = epoch
 
     def batches(self) -> list[np.ndarray]:
         order = self.graphs
@@ -54,7 +59,8 @@ class _Batches(torch.utils.data.Sampler):
         return found
 
     def __iter__(self) -> Iterator[np.ndarray]:
-        return iter(self.batches())
+        rank, of = self.shard
+        return iter([batch[rank::of] for batch in self.batches()])
 
     def __len__(self) -> int:
         return len(self.batches()) if self.max_rows is not None else self._count()
@@ -77,6 +83,8 @@ class DataLoader(torch.utils.data.DataLoader):
         max_rows: at most so many rows per batch, summed over layers and counted without the sharing between graphs, so
             a bound. A graph that exceeds it alone gets a batch of its own.
         drop_last: leave out a last batch that is not full.
+        shard: ``(rank, ranks)`` in distributed training: of every batch this loader yields the graphs rank, rank +
+            ranks, …; so the ranks' parts together are the batches of one process. A part may be empty.
     """
 
     def __init__(
@@ -90,17 +98,20 @@ class DataLoader(torch.utils.data.DataLoader):
         *,
         graphs: Sequence[int] | np.ndarray | None = None,
         drop_last: bool = False,
+        shard: tuple[int, int] = (0, 1),
         **options: Any,
     ) -> None:
         if batch_size < 1 or (max_rows is not None and max_rows < 1):
             raise ValueError(f"Expected batch_size and max_rows >= 1, got {batch_size} and {max_rows}")
+        if not 0 <= shard[0] < shard[1]:
+            raise ValueError(f"Expected shard to be (rank, ranks) with 0 <= rank < ranks, got {shard}")
         chosen = np.arange(len(compiled)) if graphs is None else np.asarray(graphs, np.int64)
         if len(chosen) == 0:
             raise ValueError("Expected at least one graph to load, got none: is the split empty?")
         if chosen.min() < 0 or chosen.max() >= len(compiled):
             raise IndexError(f"Expected graphs 0 to {len(compiled) - 1}, got {chosen.min()} to {chosen.max()}")
         cost = compiled.rows_per_graph() if max_rows is not None else None
-        self.sampled = _Batches(chosen, batch_size, shuffle, seed, drop_last, cost, max_rows)
+        self.sampled = _Batches(chosen, batch_size, shuffle, seed, drop_last, cost, max_rows, shard)
         super().__init__(
             _Plans(compiled),
             batch_size=None,
@@ -112,7 +123,7 @@ class DataLoader(torch.utils.data.DataLoader):
 
     def set_epoch(self, epoch: int) -> None:
         """The next pass over the loader is this epoch."""
-        self.sampled.epoch = epoch
+        self.sampled.set_epoch(epoch)
 
     def __iter__(self) -> Iterator[Plan]:
         yield from super().__iter__()

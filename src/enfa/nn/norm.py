@@ -78,10 +78,14 @@ class CountedBatchNorm(nn.BatchNorm1d):
             return super().forward(x)
         if rows is not None and group is None and rows.total == 1:
             raise ValueError("Expected more than 1 (subgraph, node) pair to compute BatchNorm statistics, got 1")
-        copies = x.new_ones(len(x)) if rows is None else rows.copies.to(x.dtype)
-        out, mean, var, total = _Counted.apply(x, self.weight, self.bias, copies, self.eps, group)
+        # In mixed precision counts and sums would not fit into 8 or 11 bits: as LayerNorm does, go on in float32.
+        with torch.autocast(x.device.type, enabled=False):
+            x = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+            copies = x.new_ones(len(x)) if rows is None else rows.copies.to(x.dtype)
+            out, mean, var, total = _Counted.apply(x, self.weight, self.bias, copies, self.eps, group)
         if self.training and self.running_mean is not None and self.running_var is not None:
-            self._update(mean, var, total, rows is not None and rows.total == 0)
+            # a rank without rows takes the other ranks' statistics
+            self._update(mean, var, total, rows is not None and rows.total == 0 and group is None)
         return out
 
     @torch.no_grad()
