@@ -14,6 +14,9 @@ from typer.core import TyperGroup
 
 import enfa
 from enfa.cli.demo import demo
+from enfa.cli.settings import SETTINGS
+from enfa.cli.test import test
+from enfa.cli.train import train
 
 __all__ = ["app"]
 
@@ -55,3 +58,5 @@ def options(
 
 
 app.command()(demo)
+app.command(epilog=SETTINGS)(train)
+app.command()(test)

@@ -67,6 +67,8 @@ class CountedBatchNorm(nn.BatchNorm1d):
     """
 
     def forward(self, x: Tensor) -> Tensor:
+        if x.dtype in (torch.float16, torch.bfloat16) and torch.is_autocast_enabled(x.device.type):
+            x = x.float()  # counts and sums do not fit into 8 or 11 bits: go on in float32, as LayerNorm does
         rows = current_rows()
         group = _group() if self.training else None
         if rows is None and group is None:
@@ -78,9 +80,7 @@ class CountedBatchNorm(nn.BatchNorm1d):
             return super().forward(x)
         if rows is not None and group is None and rows.total == 1:
             raise ValueError("Expected more than 1 (subgraph, node) pair to compute BatchNorm statistics, got 1")
-        # In mixed precision counts and sums would not fit into 8 or 11 bits: as LayerNorm does, go on in float32.
         with torch.autocast(x.device.type, enabled=False):
-            x = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
             copies = x.new_ones(len(x)) if rows is None else rows.copies.to(x.dtype)
             out, mean, var, total = _Counted.apply(x, self.weight, self.bias, copies, self.eps, group)
         if self.training and self.running_mean is not None and self.running_var is not None:
