@@ -15,6 +15,8 @@ from typer.core import TyperGroup
 import enfa
 from enfa.cli.demo import demo
 from enfa.cli.settings import SETTINGS
+from enfa.cli.sweep import sweep
+from enfa.cli.table import table
 from enfa.cli.test import test
 from enfa.cli.train import train
 
@@ -60,3 +62,5 @@ def options(
 app.command()(demo)
 app.command(epilog=SETTINGS)(train)
 app.command()(test)
+app.command(epilog=SETTINGS)(sweep)
+app.command()(table)
