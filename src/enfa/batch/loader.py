@@ -112,6 +112,8 @@ class DataLoader(torch.utils.data.DataLoader):
             raise IndexError(f"Expected graphs 0 to {len(compiled) - 1}, got {chosen.min()} to {chosen.max()}")
         cost = compiled.rows_per_graph() if max_rows is not None else None
         self.sampled = _Batches(chosen, batch_size, shuffle, seed, drop_last, cost, max_rows, shard)
+        # torch draws a seed for the workers: not from the global generator, whose next numbers are dropout's
+        options.setdefault("generator", torch.Generator().manual_seed(seed))
         super().__init__(
             _Plans(compiled),
             batch_size=None,

@@ -41,6 +41,7 @@ class TrainingModule(pl.LightningModule):
         self.curve: list[dict[str, float]] = []
         """What every finished epoch came to. Saved with the checkpoint, so a resumed run has all of it."""
         self.csv: Path | None = None
+        self._lr = self._valid = float("nan")
         self._began, self._earlier = time.monotonic(), 0.0
 
     @property
@@ -72,6 +73,7 @@ class TrainingModule(pl.LightningModule):
     def on_train_epoch_start(self) -> None:
         state = np.random.SeedSequence([self.config.seed, self.current_epoch, self.global_rank])
         torch.manual_seed(int(state.generate_state(1, np.uint64)[0] >> 1))
+        self._lr = float(self.trainer.optimizers[0].param_groups[0]["lr"])
 
     def training_step(self, plan: Plan, _: int) -> Tensor:
         return self.loss(plan)
@@ -80,8 +82,7 @@ class TrainingModule(pl.LightningModule):
         loss = float(self.train_loss.compute())
         self.train_loss.reset()
         self.log("train/loss", loss, prog_bar=True, sync_dist=True)
-        lr = self.trainer.optimizers[0].param_groups[0]["lr"]
-        self.curve.append({"epoch": self.current_epoch, "lr": lr, "loss": loss, "score": self._valid})
+        self.curve.append({"epoch": self.current_epoch, "lr": self._lr, "loss": loss, "score": self._valid})
         if self.csv is not None and self.trainer.is_global_zero:
             write_csv(self.csv, self.curve)
 

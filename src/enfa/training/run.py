@@ -98,12 +98,15 @@ def _trainer(config: Config, folder: Path, progress: bool, deadline: float | Non
             late = deadline is not None and time.monotonic() > deadline
             trainer.should_stop |= trainer.strategy.reduce_boolean_decision(late, all=False)
 
+    files: dict[str, Any] = {
+        "dirpath": folder, "mode": "max", "save_on_train_epoch_end": True, "auto_insert_metric_name": False,
+        "enable_version_counter": False,
+    }  # fmt: skip
     callbacks: list[Callback] = [
-        ModelCheckpoint(
-            folder, BEST.removesuffix(".ckpt"), "valid/score", save_last=True, mode="max", auto_insert_metric_name=False,
-            save_on_train_epoch_end=True, enable_version_counter=False,
-        )
-    ]  # fmt: skip
+        ModelCheckpoint(filename=BEST.removesuffix(".ckpt"), monitor="valid/score", **files),
+        # not save_last=True, which writes only when the best one is written
+        ModelCheckpoint(filename=LAST.removesuffix(".ckpt"), **files),
+    ]
     if deadline is not None:
         callbacks.append(Deadline())
     if config.early_stopping is not None or config.stop_at is not None:
