@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 import enfa
 from enfa.cli.demo import demo
+from enfa.cli.predict import predict
 from enfa.cli.settings import SETTINGS
 from enfa.cli.sweep import sweep
 from enfa.cli.table import table
@@ -62,5 +63,6 @@ def options(
 app.command()(demo)
 app.command(epilog=SETTINGS)(train)
 app.command()(test)
+app.command()(predict)
 app.command(epilog=SETTINGS)(sweep)
 app.command()(table)
