@@ -5,8 +5,8 @@
     python benchmarks/accuracy.py --data FOLDER PROTEINS-ds-nm lr=0.001 name=other
 
 FOLDER holds the raw files, or NAME.npz for each dataset. It is ``enfa sweep`` with the configs of a group: the same
-training, the same result files (--results), nothing repeated that is done. A batch of 32 small graphs is some hundred tiny
-kernels, so one core per fold is as fast as a GPU that ten processes share.
+training, the same result files (--results), nothing repeated that is done. A batch of 32 small graphs is some hundred
+tiny kernels, so one core per fold is as fast as a GPU that ten processes share.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ def main() -> None:
     parser.add_argument("--data", required=True, help="folder of the datasets")
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder of result files (results)")
     parser.add_argument("--out", default="runs", help="folder of checkpoints (runs)")
-    parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) - 1), help="runs at a time (cores - 1)")
+    parser.add_argument(
+        "--jobs", type=int, default=max(1, (os.cpu_count() or 2) - 1), help="runs at a time (cores - 1)"
+    )
     parser.add_argument("--minutes", type=float, help="stop after the epoch in which this time is up")
     parser.add_argument("--folds", help="which folds, such as 0-9 (all)")
     parser.add_argument("--seeds", default="0", help="which seeds (0)")

@@ -8,8 +8,8 @@ from enfa.testing import assert_same_as_full, random_graphs
 
 
 def attention(channels_in: int, channels_out: int) -> GATv2Conv:
-    """Any conv that takes (x_source, x_target) will do. Self-loops would be edges that the plan does not know of; a bias
-    would be taken out again by the BatchNorm that follows."""
+    """Any conv that takes (x_source, x_target) will do. Self-loops would be edges that the plan does not know of; a
+    bias would be taken out again by the BatchNorm that follows."""
     return GATv2Conv(channels_in, channels_out // 2, heads=2, add_self_loops=False, bias=False)
 
 

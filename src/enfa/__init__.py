@@ -7,7 +7,16 @@
 
 from enfa import testing
 from enfa.batch import CompiledDataset, DataLoader, compile, load_compiled
-from enfa.edits import EdgeDeletion, NodeDeletion, NodeMarking, Policy, Subgraph
+from enfa.edits import (
+    EdgeDeletion,
+    EdgeMarking,
+    EgoNets,
+    NodeDeletion,
+    NodeMarking,
+    Policy,
+    Reconstruction,
+    Subgraph,
+)
 from enfa.nn import DSGNN, DSSGNN, CountedBatchNorm, KeyedDropout
 from enfa.plan import Plan, Spec, make_plan
 
@@ -20,11 +29,14 @@ __all__ = [
     "CountedBatchNorm",
     "DataLoader",
     "EdgeDeletion",
+    "EdgeMarking",
+    "EgoNets",
     "KeyedDropout",
     "NodeDeletion",
     "NodeMarking",
     "Plan",
     "Policy",
+    "Reconstruction",
     "Spec",
     "Subgraph",
     "compile",

@@ -88,7 +88,14 @@ def test_runs_are_not_overwritten_nor_mixed_up(tmp_path: Path, write: Callable[.
     assert CliRunner().invoke(app, ["train", str(config), "--no-progress"]).exit_code == 0
     refused(tmp_path, "holds a run already: --resume continues it", "train", config)
     refused(tmp_path, "cannot be resumed with other settings: lr is 0.001", "train", config, "lr=0.1", "--resume")
-    refused(tmp_path, "checkpoint of another model: hidden_channels is 4", "test", config, "hidden_channels=8", "--no-progress")
+    refused(
+        tmp_path,
+        "checkpoint of another model: hidden_channels is 4",
+        "test",
+        config,
+        "hidden_channels=8",
+        "--no-progress",
+    )
     refused(tmp_path, "There is no checkpoint", "test", config, "--checkpoint", tmp_path / "no.ckpt")
     last = tmp_path / "runs" / "c" / "fold-0-seed-0" / "last.ckpt"
     write_npz(tmp_path / "more.npz", y=np.arange(30) % 3)
@@ -107,7 +114,14 @@ def test_nothing_in_a_checkpoint_is_executed(tmp_path: Path, write: Callable[...
             return Path.touch, (tmp_path / "executed",)
 
     torch.save({"enfa": Touch()}, tmp_path / "evil.ckpt")
-    refused(tmp_path, "is damaged, or no checkpoint of plain tensors", "test", write(), "--checkpoint", tmp_path / "evil.ckpt")
+    refused(
+        tmp_path,
+        "is damaged, or no checkpoint of plain tensors",
+        "test",
+        write(),
+        "--checkpoint",
+        tmp_path / "evil.ckpt",
+    )
     assert not (tmp_path / "executed").exists()
 
 
@@ -123,4 +137,12 @@ def test_predictions_are_not_overwritten(tmp_path: Path, write: Callable[..., Pa
     message = "Expected node features column 0 to be below 3, got 3"
     refused(tmp_path, message, "predict", last, tmp_path / "more.npz", "--out", tmp_path / "q.csv")
     (tmp_path / "bad.csv").write_text("name\nC\n")
-    refused(tmp_path, "Expected a column 'smiles', got name", "predict", last, tmp_path / "bad.csv", "--out", tmp_path / "q.csv")
+    refused(
+        tmp_path,
+        "Expected a column 'smiles', got name",
+        "predict",
+        last,
+        tmp_path / "bad.csv",
+        "--out",
+        tmp_path / "q.csv",
+    )

@@ -18,8 +18,8 @@ def last(config: Config) -> dict[str, Any]:
     return load_checkpoint(folder_of(config) / LAST)
 
 
-# Batches of 9 out of 36 graphs give 4 steps an epoch; 37 graphs a fifth batch of a single graph, so that the second rank
-# has none.
+# Batches of 9 out of 36 graphs give 4 steps an epoch; 37 graphs a fifth batch of a single graph, so that the second
+# rank has none.
 @pytest.mark.parametrize(("kind", "graphs", "model"), [("classes", 41, "dss"), ("tasks", 37, "ds")])
 def test_two_processes_are_one(
     enfa: Callable[..., subprocess.CompletedProcess[str]],
@@ -44,7 +44,9 @@ def test_two_processes_are_one(
     assert one["global_step"] == two["global_step"] == 20
     assert any("running_var" in key for key in one["state_dict"])
     for key, value in one["state_dict"].items():
-        torch.testing.assert_close(two["state_dict"][key], value, rtol=1e-6, atol=1e-6, msg=lambda m, k=key: f"{k}: {m}")
+        torch.testing.assert_close(
+            two["state_dict"][key], value, rtol=1e-6, atol=1e-6, msg=lambda m, k=key: f"{k}: {m}"
+        )
     for a, b in zip(one["enfa"]["curve"], two["enfa"]["curve"]):
         assert a == pytest.approx(b, abs=1e-6)
     if kind == "classes":

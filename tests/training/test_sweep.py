@@ -92,9 +92,9 @@ def test_out_of_time_is_said(tmp_path: Path) -> None:
     results = filed(tmp_path, late, epochs=100, paper="76.7")
     assert not results.has(0, 0)
     text = markdown([results])
-    assert "| n | accuracy | 76.7 | 70.0 | 1 | 1 of 1 runs ended at 3 epochs or later, of 100, for want of time |" in text
+    assert (
+        "| n | accuracy | 76.7 | 70.0 | 1 | 1 of 1 runs ended at 3 epochs or later, of 100, for want of time |" in text
+    )
     results.add(replace(late, ended="all epochs"))
     assert results.has(0, 0) and len(results.records) == 1
     assert [r.ended for r in Results.load(results.path).records] == ["all epochs"]
-
-

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from enfa.batch.key import chained, fingerprint
+from enfa.batch.labels import added_labels
 from enfa.batch.rows import compile_graphs
 from enfa.edits import Edits, Policy
 from enfa.graphs import GraphSet, check_graphs
@@ -21,32 +21,18 @@ from enfa.graphs.join import join, renumbered
 from enfa.plan.cost import Cost
 from enfa.plan.distinct import DistinctRows, start_kinds
 from enfa.plan.expand import largest_values
-from enfa.plan.make import edits_of, plan_of
+from enfa.plan.make import edits_of, plan_of, sources_of
 from enfa.plan.merge import merge_rows
 from enfa.plan.slice import Slicer, Sources
 from enfa.plan.spec import Spec
 from enfa.plan.table import Plan
 
-__all__ = ["FORMAT", "CompiledDataset"]
-
-FORMAT = 1  # of the stored file
+__all__ = ["CompiledDataset"]
 
 
-def _fingerprint(graphs: GraphSet, y: Tensor | None) -> str:
-    """A number that tells datasets apart: every edge, feature and label counts."""
-    digest = hashlib.blake2b(digest_size=16)
-    for array in (graphs.node_ptr, graphs.src, graphs.dst, graphs.node_kind, graphs.x, graphs.edge_kind,
-                  graphs.edge_attr, None if y is None else y.numpy()):  # fmt: skip
-        if array is None:
-            digest.update(b"none")
-        else:
-            digest.update(f"{array.dtype}{array.shape}".encode())
-            digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
-
-
-def _chained(old: str, new: str) -> str:
-    return hashlib.blake2b((old + new).encode(), digest_size=16).hexdigest()
+def _both(old: np.ndarray | None, new: np.ndarray | None) -> np.ndarray | None:
+    """Arrays that a policy gives for all graphs or for none."""
+    return None if old is None or new is None else np.concatenate([old, new])
 
 
 class CompiledDataset:
@@ -70,22 +56,6 @@ class CompiledDataset:
         self.sources, self.rows, self.graphs, self.y = sources, rows, graphs, y
         self._slicer: Slicer | None = None
 
-    @staticmethod
-    def key_of(graphs: GraphSet, y: Tensor | None, policy: Policy, spec: Spec, kind: str) -> dict[str, Any]:
-        """Everything that a compiled dataset depends on."""
-        if not isinstance(policy, Policy):
-            raise TypeError(f"Expected an enfa.Policy such as enfa.NodeMarking(), got {policy!r}")
-        key: dict[str, Any] = {
-            "format": FORMAT,
-            "kind": kind,
-            "policy": type(policy).__name__,
-            "params": json.loads(json.dumps(policy.params)),
-            "spec": asdict(spec),
-            "fingerprint": _fingerprint(graphs, y),
-        }
-        key["digest"] = hashlib.blake2b(json.dumps(key, sort_keys=True).encode(), digest_size=8).hexdigest()
-        return key
-
     def __len__(self) -> int:
         return len(self.sources.node_ptr) - 1
 
@@ -98,18 +68,27 @@ class CompiledDataset:
         """(subgraph, node) pairs: the rows that the conventional model has per layer."""
         return int(self.sources.sub_size.sum())
 
-    def __getitem__(self, graphs: int | Sequence[int] | np.ndarray | Tensor | slice) -> Plan:
-        """The plan of some graphs, in the given order. A graph may not occur twice."""
+    def positions(self, graphs: int | Sequence[int] | np.ndarray | Tensor | slice) -> np.ndarray:
+        """Positions of graphs from a number, numbers, a slice or a mask; each at most once, as in a batch."""
         if isinstance(graphs, slice):
             graphs = np.arange(len(self))[graphs]
         ids = np.atleast_1d(np.asarray(graphs))
         if ids.dtype == bool:
+            if ids.shape != (len(self),):
+                raise IndexError(f"Expected a mask of shape [{len(self)}], got {list(ids.shape)}")
             ids = np.flatnonzero(ids)
+        if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
+            raise IndexError(f"Expected a list of graph numbers, got {ids.dtype} of shape {list(ids.shape)}")
         ids = ids.astype(np.int64)
-        if ids.size and not (0 <= ids.min() and ids.max() < len(self)):
+        if ids.size and not (ids.min() >= 0 and ids.max() < len(self)):
             raise IndexError(f"Expected graphs 0 to {len(self) - 1}, got {ids.min()} to {ids.max()}")
         if len(np.unique(ids)) != len(ids):
-            raise ValueError("Expected each graph at most once in a batch, got some twice")
+            raise ValueError("Expected each graph at most once, got some twice")
+        return ids
+
+    def __getitem__(self, graphs: int | Sequence[int] | np.ndarray | Tensor | slice) -> Plan:
+        """The plan of some graphs, in the given order. A graph may not occur twice."""
+        ids = self.positions(graphs)
         if self.rows is not None:
             if self._slicer is None:
                 self._slicer = Slicer(self.rows, self.sources)
@@ -128,29 +107,41 @@ class CompiledDataset:
         if self.rows is None:
             return self[:].cost()
         tables = [layer.rows for layer in self.rows.layers]
-        every = [self.rows.start, self.rows.deltas, *(t for la in self.rows.layers for t in la.tables.values())]
+        every = [self.rows.start, self.rows.deltas]
+        every += [table for layer in self.rows.layers for table in layer.tables.values()]
         size = sum(4 * len(t) + 8 * (len(t) + 1) + 8 * int(t.size[1]) for t in every)
         size += self.rows.base_row.nbytes + self.rows.sub_delta.nbytes + self.sources.x.nbytes
         return Cost([len(t) for t in tables], [int(t.size[1]) for t in tables], size)
 
     def rows_per_graph(self) -> np.ndarray:
-        """int64 [G]: rows of each graph's own plan, summed over layers: an upper bound of what it adds to a batch."""
-        if self.rows is None:
-            pairs = np.concatenate([[0], np.cumsum(self.sources.sub_size)])[self.sources.sub_ptr]
-            return self.spec.num_layers * np.diff(pairs)
-        return np.array([sum(self[g].cost().rows) for g in range(len(self))])
+        """int64 [G]: rows that each graph alone needs, summed over layers; counted when it was compiled.
+
+        A batch needs at most the sum over its graphs, because they share rows, and at least the largest of them.
+        Full plans share nothing: here these are the layers times the (subgraph, node) pairs. For ego plans, which
+        leave some of these out of the convs, that and the base rows are an upper bound.
+        """
+        if self.rows is not None:
+            return self.rows.graph_rows
+        pairs = np.concatenate([[0], np.cumsum(self.sources.sub_size)])[self.sources.sub_ptr]
+        base = np.diff(self.sources.node_ptr) if self.kind == "ego" else 0
+        return self.spec.num_layers * (np.diff(pairs) + base)
 
     def extend(self, graphs: Sequence[Data]) -> np.ndarray:
-        """Add graphs (for prediction, say) and return their positions. Rows already known are not compiled again."""
+        """Add graphs (for prediction, say) and return their positions. Only rows not known so far are added.
+
+        Where the dataset has labels, graphs without one get NaN (-1 for integer labels). A file saved from here
+        on counts as compiled from other graphs than before.
+        """
         if self.policy is None:
-            raise ValueError("Expected to know the policy: load with load_compiled(path, policy=...) before extend")
+            raise ValueError("Expected to know the policy: load with load_compiled(path, policy=...) to extend")
         s = self.sources
         new = check_graphs(graphs)
-        added = _fingerprint(new, None)
+        edits = edits_of(new, self.policy, self.spec)
+        added = fingerprint(new, edits, None)
+        y = None if self.y is None else added_labels(self.y, graphs)
         if not self.spec.edge_attr:
             new = replace(new, edge_attr=None, edge_kind=np.zeros_like(new.edge_kind))
         new = renumbered(new, s.x, s.edge_attr)
-        edits = edits_of(new, self.policy, self.spec)
         first, count = len(self), new.num_graphs
         kind, feature, of_graph = start_kinds(new, self.spec.share)
         if self.spec.share == "graph":
@@ -165,21 +156,20 @@ class CompiledDataset:
             all_graphs = join(self.graphs[0], new)
             self.graphs = all_graphs, self.policy.edits(all_graphs)
         limits = tuple(
-            tuple(max(pair) for pair in zip(a, b)) if a and b else a or b for a, b in zip(s.limits, largest_values(new))
+            tuple(max(pair) for pair in zip(a, b)) if a and b else a or b
+            for a, b in zip(s.limits, largest_values(new))
         )
-        size = np.diff(new.node_ptr)[edits.graph] - edits.deleted
+        more, _ = sources_of(new, edits, self.spec)
         self.sources = Sources(
             self.spec,
             np.concatenate([s.node_ptr, new.node_ptr[1:] + s.node_ptr[-1]]),
             np.concatenate([s.sub_ptr, edits.sub_ptr[1:] + s.sub_ptr[-1]]),
-            np.concatenate([s.sub_size, size]),
+            np.concatenate([s.sub_size, more.sub_size]),
             feature, of_graph, new.x, s.marks, new.edge_attr, s.edge_marks, limits,  # type: ignore[arg-type]
+            _both(s.keeps, more.keeps), _both(s.root, more.root),
         )  # fmt: skip
-        if self.y is not None:
-            blank = torch.full((count, *self.y.shape[1:]), float("nan") if self.y.is_floating_point() else -1)
-            self.y = torch.cat([self.y, blank.to(self.y.dtype)])
-        self._slicer = None
-        self.key = {**self.key, "fingerprint": _chained(self.key["fingerprint"], added)}
+        self.y, self._slicer = y, None
+        self.key = {**self.key, "fingerprint": chained(self.key["fingerprint"], added)}
         return np.arange(first, first + count)
 
     def save(self, path: str | Path) -> None:

@@ -28,16 +28,23 @@ class _Batches(torch.utils.data.Sampler):
     """The batches of one epoch: a function of (seed, epoch), whatever else draws random numbers."""
 
     def __init__(
-        self, graphs: np.ndarray, batch_size: int, shuffle: bool, seed: int, drop_last: bool, cost: np.ndarray | None,
-        max_rows: int | None, shard: tuple[int, int],
-    ) -> None:  # fmt: skip
+        self,
+        graphs: np.ndarray,
+        batch_size: int,
+        shuffle: bool,
+        seed: int,
+        drop_last: bool,
+        cost: np.ndarray | None,
+        max_rows: int | None,
+        shard: tuple[int, int],
+    ) -> None:
         self.graphs, self.batch_size, self.shuffle = graphs, batch_size, shuffle
         self.seed, self.drop_last, self.cost, self.max_rows = seed, drop_last, cost, max_rows
         self.shard = shard
         self.epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Named as in torch's DistributedSampler: trainers look for it."""
+        """Found by this name on the sampler by trainers that resume runs."""
         self.epoch = epoch
 
     def batches(self) -> list[np.ndarray]:
@@ -75,13 +82,14 @@ class DataLoader(torch.utils.data.DataLoader):
 
     Args:
         compiled: from :func:`enfa.compile`.
-        graphs: which of its graphs (a split), all by default. Several loaders may share one compiled dataset.
+        graphs: which of its graphs (a split, as numbers or as a mask), all by default. Several loaders may share
+            one compiled dataset.
         batch_size: graphs per batch, at most.
-        shuffle: a new order each epoch, a function of (seed, epoch). The epoch counts up by itself; :meth:`set_epoch`
-            sets it (for a resumed run).
+        shuffle: a new order each epoch, a function of (seed, epoch). The epoch counts up by itself, also after a
+            pass that is broken off; :meth:`set_epoch` sets it (for a resumed run).
         num_workers: processes that slice ahead; 0 slices in this one.
-        max_rows: at most so many rows per batch, summed over layers and counted without the sharing between graphs, so
-            a bound. A graph that exceeds it alone gets a batch of its own.
+        max_rows: at most so many rows per batch, summed over layers and counted without the sharing between
+            graphs, so a bound. A graph that exceeds it alone gets a batch of its own.
         drop_last: leave out a last batch that is not full.
         shard: ``(rank, ranks)`` in distributed training: of every batch this loader yields the graphs rank, rank +
             ranks, …; so the ranks' parts together are the batches of one process. A part may be empty.
@@ -105,11 +113,9 @@ class DataLoader(torch.utils.data.DataLoader):
             raise ValueError(f"Expected batch_size and max_rows >= 1, got {batch_size} and {max_rows}")
         if not 0 <= shard[0] < shard[1]:
             raise ValueError(f"Expected shard to be (rank, ranks) with 0 <= rank < ranks, got {shard}")
-        chosen = np.arange(len(compiled)) if graphs is None else np.asarray(graphs, np.int64)
+        chosen = compiled.positions(slice(None) if graphs is None else graphs)
         if len(chosen) == 0:
             raise ValueError("Expected at least one graph to load, got none: is the split empty?")
-        if chosen.min() < 0 or chosen.max() >= len(compiled):
-            raise IndexError(f"Expected graphs 0 to {len(compiled) - 1}, got {chosen.min()} to {chosen.max()}")
         cost = compiled.rows_per_graph() if max_rows is not None else None
         self.sampled = _Batches(chosen, batch_size, shuffle, seed, drop_last, cost, max_rows, shard)
         # torch draws a seed for the workers: not from the global generator, whose next numbers are dropout's
@@ -127,6 +133,10 @@ class DataLoader(torch.utils.data.DataLoader):
         """The next pass over the loader is this epoch."""
         self.sampled.set_epoch(epoch)
 
-    def __iter__(self) -> Iterator[Plan]:
-        yield from super().__iter__()
-        self.sampled.epoch += 1
+    def __iter__(self) -> Iterator[Plan]:  # type: ignore[override]
+        epoch = self.sampled.epoch
+        try:
+            yield from super().__iter__()
+        finally:  # a pass that is broken off counts too; one that set_epoch overtook has nothing to count
+            if self.sampled.epoch == epoch:
+                self.sampled.epoch = epoch + 1

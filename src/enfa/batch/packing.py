@@ -20,7 +20,7 @@ def _zigzag(values: np.ndarray) -> np.ndarray:
 
 
 def pack(array: np.ndarray, delta: bool = True) -> tuple[np.ndarray, dict[str, Any]]:
-    """``(bytes, how)``. With ``delta`` integers are stored as differences, which is small where rows lie close."""
+    """``(bytes, how)``. With ``delta`` integers are stored as differences, small where rows lie close."""
     how: dict[str, Any] = {"dtype": array.dtype.str, "shape": list(array.shape), "delta": False, "width": 0}
     flat = np.ascontiguousarray(array).reshape(-1)
     if array.dtype.kind in "iu" and flat.size:
@@ -29,7 +29,9 @@ def pack(array: np.ndarray, delta: bool = True) -> tuple[np.ndarray, dict[str, A
             values = _zigzag(np.diff(values, prepend=0))
         how["delta"] = delta
         low, high = int(values.min()), int(values.max())
-        width = next(w for w in (1, 2, 4, 8) if -(2 ** (8 * w - 1)) <= low and high < 2 ** (8 * w - 1))
+        # a zigzag number below zero is one above 2^63: it takes all eight bytes
+        least = 0 if delta else -1
+        width = next(w for w in (1, 2, 4, 8) if w == 8 or (least * 2 ** (8 * w - 1) <= low and high < 2 ** (8 * w - 1)))
         flat = values.astype(f"<i{width}")
         how["width"] = width
     raw = flat.view(np.uint8).reshape(flat.size, -1) if flat.size else np.zeros((0, 1), np.uint8)

@@ -21,7 +21,7 @@ _PAIRS = 3_000_000  # about how many affected rows a thread works on at a time
 
 
 def _chunks(graphs: GraphSet, edits: Edits) -> list[np.ndarray]:
-    """Runs of consecutive graphs with about ``_PAIRS`` affected rows each, at 24 per subgraph or all its nodes."""
+    """Runs of graphs with about ``_PAIRS`` affected rows each: 24 per subgraph, or all its nodes."""
     weight = np.diff(edits.sub_ptr) * np.minimum(np.diff(graphs.node_ptr), 24)
     part = np.cumsum(weight) // _PAIRS
     return np.split(np.arange(graphs.num_graphs), np.flatnonzero(np.diff(part)) + 1)
@@ -56,7 +56,12 @@ def _rows(
 
 
 def compile_graphs(
-    graphs: GraphSet, edits: Edits, spec: Spec, kind: np.ndarray, progress: bool = False, threads: int | None = None
+    graphs: GraphSet,
+    edits: Edits,
+    spec: Spec,
+    kind: np.ndarray,
+    progress: bool = False,
+    threads: int | None = None,
 ) -> DistinctRows:
     """The distinct rows of all graphs, from both cores."""
     result: DistinctRows | None = None

@@ -1,9 +1,9 @@
 """One file per compiled dataset.
 
-A file is a safetensors image (packed arrays, and a JSON header as one more of them) and behind it a trailer: eight bytes
-that say what it is and a BLAKE2 digest of all that stands before. There is no pickle. It is written to a temporary
-name, flushed to the disk, and renamed, so a crash leaves the old file or none; a file that was cut short, or in which a
-single bit differs, is refused.
+A file is a safetensors image (packed arrays, and a JSON header as one more of them) and behind it a trailer: eight
+bytes that say what it is and a BLAKE2 digest of all that stands before. There is no pickle. It is written to a
+temporary name, flushed to the disk, and renamed, so a crash leaves the old file or none (and perhaps a ``.partial``
+one, which nothing reads); a file that was cut short, or in which a single bit differs, is refused.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
-from collections.abc import Callable
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
@@ -22,9 +21,11 @@ import numpy as np
 import torch
 from safetensors.numpy import load, save
 
-from enfa.batch.dataset import FORMAT, CompiledDataset
+from enfa import edits as own
+from enfa.batch.dataset import CompiledDataset
+from enfa.batch.key import FORMAT, params_of
 from enfa.batch.packing import pack, unpack
-from enfa.edits import EdgeDeletion, Edits, NodeDeletion, NodeMarking, Policy
+from enfa.edits import Edits, Policy
 from enfa.graphs import GraphSet
 from enfa.plan.distinct import DistinctLayer, DistinctRows
 from enfa.plan.intern import KeyTable
@@ -57,18 +58,19 @@ def _arrays(compiled: CompiledDataset) -> dict[str, np.ndarray]:
     if compiled.rows is not None:
         rows = compiled.rows
         tables = {"start": rows.start, "deltas": rows.deltas}
+        if rows.nodes is not None:
+            tables["nodes"] = rows.nodes
         for i, layer in enumerate(rows.layers):
             tables |= {f"layer{i}.{name}": table for name, table in layer.tables.items()}
         for name, table in tables.items():
             found |= {f"{name}.{part}": array for part, array in _table_arrays(table).items()}
-        found |= {"base_row": rows.base_row, "sub_delta": rows.sub_delta}
+        names = ("base_row", "sub_delta", "graph_rows", "sub_root", "node_sum")
+        found |= {name: getattr(rows, name) for name in names}
     if compiled.graphs is not None:
-        for prefix, value in zip(("graphs", "edits"), compiled.graphs):
-            for field in fields(value):
-                array = getattr(value, field.name)
-                if array is not None:
-                    found[f"{prefix}.{field.name}"] = array
-    return found
+        graphs, edits = compiled.graphs
+        found |= {f"graphs.{f.name}": getattr(graphs, f.name) for f in fields(graphs)}
+        found |= {f"edits.{f.name}": getattr(edits, f.name) for f in fields(edits)}
+    return {name: array for name, array in found.items() if array is not None}
 
 
 def _image(compiled: CompiledDataset) -> tuple[bytes, dict[str, int]]:
@@ -99,16 +101,16 @@ def save_compiled(compiled: CompiledDataset, path: str | Path) -> None:
     target = Path(path)
     image, _ = _image(compiled)
     trailer = _MAGIC + hashlib.blake2b(image, digest_size=32).digest()
-    handle, name = tempfile.mkstemp(prefix=target.name + ".", suffix=".partial", dir=target.parent)
+    partial = target.with_name(f"{target.name}.{uuid.uuid4().hex[:12]}.partial")  # two writers do not meet
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(partial, "xb") as file:
             file.write(image)
             file.write(trailer)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(name, target)
+        os.replace(partial, target)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
         raise
 
 
@@ -124,15 +126,16 @@ def _read(path: Path) -> dict[str, np.ndarray]:
 
 def _differences(key: dict[str, Any], expect: dict[str, Any]) -> list[str]:
     names = ("format", "kind", "policy", "params", "spec", "fingerprint")
-    return [f"{n}: {key.get(n)!r} stored, {expect[n]!r} wanted" for n in names if n in expect and key.get(n) != expect[n]]
+    different = [n for n in names if n in expect and key.get(n) != expect[n]]
+    return [f"{n}: {key.get(n)!r} stored, {expect[n]!r} wanted" for n in different]
 
 
 def _policy(key: dict[str, Any]) -> Policy | None:
     """The policy that a header names, if it is one of this package's."""
-    known: dict[str, Callable[..., Policy]] = {
-        c.__name__: c for c in (NodeMarking, NodeDeletion, EdgeDeletion)
-    }
-    return known[key["policy"]](**key["params"]) if key["policy"] in known else None
+    cls = getattr(own, key["policy"], None)
+    if isinstance(cls, type) and issubclass(cls, Policy):
+        return cls(**key["params"])
+    return None
 
 
 def load_compiled(
@@ -149,10 +152,11 @@ def load_compiled(
     key = header["key"]
     wanted = {"format": FORMAT, **(expect or {})}
     if policy is not None:
-        wanted |= {"policy": type(policy).__name__, "params": json.loads(json.dumps(policy.params))}
+        wanted |= {"policy": type(policy).__name__, "params": params_of(policy)}
     different = _differences(key, wanted)
     if different:
-        raise ValueError(f"{path} was compiled for something else; delete it or choose another: " + "; ".join(different))
+        what = "; ".join(different)
+        raise ValueError(f"{path} was compiled for something else; delete it or choose another: {what}")
     with ThreadPoolExecutor() as pool:
         jobs = {name: pool.submit(unpack, data, header["arrays"][name]) for name, data in packed.items()}
         arrays = {name: job.result() for name, job in jobs.items()}
@@ -182,12 +186,13 @@ def load_compiled(
             for i in range(spec.num_layers)
         ]
         rows = DistinctRows(
-            required("start"), layers, required("deltas"), arrays["base_row"], arrays["sub_delta"], header["affected"]
-        )
+            required("start"), layers, required("deltas"), arrays["base_row"], arrays["sub_delta"],
+            arrays["graph_rows"], header["affected"], arrays.get("sub_root"), table("nodes"), arrays.get("node_sum"),
+        )  # fmt: skip
     else:
-        graphs = tuple(
-            cls(**{f.name: arrays.get(f"{prefix}.{f.name}") for f in fields(cls)})
-            for prefix, cls in (("graphs", GraphSet), ("edits", Edits))
+        graphs = (
+            GraphSet(**{f.name: arrays.get(f"graphs.{f.name}") for f in fields(GraphSet)}),  # type: ignore[arg-type]
+            Edits(**{f.name: arrays.get(f"edits.{f.name}") for f in fields(Edits)}),  # type: ignore[arg-type]
         )
     y = torch.from_numpy(arrays["y"]) if "y" in arrays else None
-    return CompiledDataset(key, policy or _policy(key), spec, key["kind"], sources, rows, graphs, y)  # type: ignore[arg-type]
+    return CompiledDataset(key, policy or _policy(key), spec, key["kind"], sources, rows, graphs, y)

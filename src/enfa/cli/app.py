@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 import enfa
 from enfa.cli.demo import demo
 from enfa.cli.predict import predict
+from enfa.cli.reproduce import reproduce
 from enfa.cli.settings import SETTINGS
 from enfa.cli.sweep import sweep
 from enfa.cli.table import table
@@ -66,3 +67,4 @@ app.command()(test)
 app.command()(predict)
 app.command(epilog=SETTINGS)(sweep)
 app.command()(table)
+app.command()(reproduce)

@@ -35,7 +35,8 @@ def numbers(text: str) -> list[int]:
 
 def sweep(
     configs: Annotated[
-        list[str], typer.Argument(metavar="CONFIG... [KEY=VALUE]...", help="YAML files, and settings that replace theirs.")
+        list[str],
+        typer.Argument(metavar="CONFIG... [KEY=VALUE]...", help="YAML files, and settings that replace theirs."),
     ],
     folds: Annotated[str | None, typer.Option(help="Which folds, such as 0-9.", show_default="all")] = None,
     seeds: Annotated[str, typer.Option(help="Which seeds, such as 0-4.")] = "0",

@@ -16,7 +16,9 @@ __all__ = ["table"]
 
 def table(
     results: Annotated[Path, typer.Argument(help="Folder of result files.")] = Path("results"),
-    out: Annotated[Path | None, typer.Option(help="Write the table there, as Markdown.", show_default="no file")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the table there, as Markdown.", show_default="no file")
+    ] = None,
 ) -> None:
     """Print all results beside the paper's numbers."""
     found = read_results(results)

@@ -29,7 +29,9 @@ def train(
     try:
         record = fit(settings, resume=resume, progress=progress)
     except (KeyboardInterrupt, SystemExit):
-        kept = f"{folder / LAST} is kept: --resume continues it." if (folder / LAST).exists() else "Nothing was saved yet."
+        kept = (
+            f"{folder / LAST} is kept: --resume continues it." if (folder / LAST).exists() else "Nothing was saved yet."
+        )
         Console(stderr=True).print(f"Interrupted. {kept}", markup=False, soft_wrap=True)
         raise typer.Exit(130) from None
     if record is None:

@@ -11,9 +11,32 @@ import numpy as np
 from enfa.graphs import GraphSet
 from enfa.graphs.graphset import ranges
 
-__all__ = ["DELETE", "Edits"]
+__all__ = ["DELETE", "Edits", "chosen_subgraphs"]
 
 DELETE = -1  # the value of an edit that deletes; a value m >= 1 marks with row m of the mark table
+
+
+def chosen_subgraphs(
+    sub_ptr: np.ndarray, graphs: np.ndarray, subs: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """``(subgraphs, how many of each graph)``: whole bags, or those of ``subs`` only.
+
+    ``subs`` holds subgraph numbers, graph by graph in the order of ``graphs``, each at most once.
+    """
+    counts = np.diff(sub_ptr)[graphs]
+    if subs is None:
+        return ranges(sub_ptr[graphs], counts), counts
+    subs = np.asarray(subs, np.int64)
+    if len(np.unique(subs)) != len(subs):
+        raise ValueError("Expected each subgraph at most once in a draw, got some twice")
+    position = np.full(len(sub_ptr) - 1, -1, np.int64)
+    position[graphs] = np.arange(len(graphs))
+    if len(subs) and not 0 <= subs.min() <= subs.max() < sub_ptr[-1]:
+        raise ValueError(f"Expected subgraphs 0 to {sub_ptr[-1] - 1}, got {subs.min()} to {subs.max()}")
+    of_graph = position[np.searchsorted(sub_ptr, subs, side="right") - 1]
+    if (of_graph < 0).any() or (np.diff(of_graph) < 0).any():
+        raise ValueError("Expected a draw from the bags of the chosen graphs, graph by graph in their order")
+    return subs, np.bincount(of_graph, minlength=len(graphs))
 
 
 def _count_ptr(counts: np.ndarray) -> np.ndarray:
@@ -28,6 +51,10 @@ class Edits:
     An edge edit does the same to one *directed* edge, so an undirected one takes two. Nodes and edges are
     numbered as in the :class:`~enfa.graphs.GraphSet`. ``marks[m]`` is what mark m means to a model: the input
     channels that a marked node gets; ``marks[0]`` is what every other node gets.
+
+    Where ``keeps[s]`` is set, the node edits of subgraph s list the nodes that it *has*, each with its mark (0 for
+    none), and all others are deleted: the short way to say that nearly everything is. ``root[s]`` names the nodes that
+    subgraph s is about: one for a node-rooted policy, two for an edge-rooted one, -1 where there is none.
 
     Example: both nodes of a path a - b marked in turn (node marking)::
 
@@ -44,6 +71,8 @@ class Edits:
     edge_value: np.ndarray  # int64
     marks: np.ndarray  # float32 [values, channels]
     edge_marks: np.ndarray  # float32 [values, channels]; no channels where edges are not marked
+    keeps: np.ndarray | None = None  # bool [S]; None: no subgraph does
+    root: np.ndarray | None = None  # int64 [S, 1 or 2]; None: the policy has no roots
 
     @staticmethod
     def build(
@@ -52,10 +81,12 @@ class Edits:
         edge: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
         marks: Sequence[Sequence[float]] | np.ndarray = ((0.0,),),
         edge_marks: Sequence[Sequence[float]] | np.ndarray = ((),),
+        keeps: np.ndarray | None = None,
+        root: np.ndarray | None = None,
     ) -> Edits:
         """From the number of subgraphs of each graph and (count per subgraph, targets, values) triples.
 
-        A graph whose bag would be empty gets one unedited subgraph.
+        A graph whose bag would be empty gets one unedited subgraph, without a root.
         """
         empty = np.asarray(subgraphs) == 0
         counts = np.where(empty, 1, subgraphs)
@@ -70,8 +101,19 @@ class Edits:
             sizes[made] = triple[0]
             return _count_ptr(sizes), np.asarray(triple[1], np.int64), np.asarray(triple[2], np.int64)
 
-        tables = [np.asarray(m, np.float32) for m in (marks, edge_marks)]
-        return Edits(_count_ptr(counts), *lists(node), *lists(edge), *tables)
+        if keeps is not None:
+            of_policy, keeps = keeps, np.zeros(total, bool)
+            keeps[made] = of_policy
+        if root is not None:
+            of_policy = root.reshape(len(root), -1)
+            root = np.full((total, of_policy.shape[1]), -1, np.int64)
+            root[made] = of_policy
+        node_ptr, nodes, node_value = lists(node)
+        edge_ptr, edges, edge_value = lists(edge)
+        return Edits(
+            _count_ptr(counts), node_ptr, nodes, node_value, edge_ptr, edges, edge_value,
+            np.asarray(marks, np.float32), np.asarray(edge_marks, np.float32), keeps, root,
+        )  # fmt: skip
 
     @property
     def num_subgraphs(self) -> int:
@@ -83,16 +125,25 @@ class Edits:
         return np.repeat(np.arange(len(self.sub_ptr) - 1), np.diff(self.sub_ptr))
 
     @cached_property
-    def deleted(self) -> np.ndarray:
-        """int64 [S]: how many nodes each subgraph lacks."""
-        gone = np.concatenate([[0], np.cumsum(self.node_value == DELETE)])
-        return gone[self.node_ptr[1:]] - gone[self.node_ptr[:-1]]
+    def kept(self) -> np.ndarray:
+        """bool [S]: ``keeps``, written out."""
+        return np.zeros(self.num_subgraphs, bool) if self.keeps is None else self.keeps
 
-    def subset(self, graphs: GraphSet, chosen: Sequence[int] | np.ndarray) -> Edits:
-        """The bags of the chosen graphs, numbered as in ``graphs.subset(chosen)``."""
+    def sizes(self, graphs: GraphSet) -> np.ndarray:
+        """int64 [S]: how many nodes each subgraph has."""
+        gone = np.concatenate([[0], np.cumsum(self.node_value == DELETE)])
+        left = np.diff(graphs.node_ptr)[self.graph] - (gone[self.node_ptr[1:]] - gone[self.node_ptr[:-1]])
+        return np.where(self.kept, np.diff(self.node_ptr), left)
+
+    def subset(
+        self, graphs: GraphSet, chosen: Sequence[int] | np.ndarray, subs: np.ndarray | None = None
+    ) -> Edits:
+        """The bags of the chosen graphs, numbered as in ``graphs.subset(chosen)``.
+
+        ``subs``, if given, are the subgraphs of these bags to take, as :func:`chosen_subgraphs` wants them.
+        """
         picked = np.asarray(chosen, np.int64)
-        counts = np.diff(self.sub_ptr)[picked]
-        subs = ranges(self.sub_ptr[picked], counts)
+        subs, counts = chosen_subgraphs(self.sub_ptr, picked, subs)
 
         def lists(ptr: np.ndarray, target: np.ndarray, value: np.ndarray, own: np.ndarray) -> list[np.ndarray]:
             sizes = np.diff(ptr)[subs]
@@ -101,6 +152,11 @@ class Edits:
             shift = np.repeat(np.repeat(new - own[picked], counts), sizes)
             return [_count_ptr(sizes), target[take] + shift, value[take]]
 
+        root = None
+        if self.root is not None:
+            first = np.concatenate([[0], np.cumsum(np.diff(graphs.node_ptr)[picked])])[:-1]
+            shift = np.repeat(first - graphs.node_ptr[picked], counts)[:, None]
+            root = np.where(self.root[subs] < 0, -1, self.root[subs] + shift)
         return replace(
             self,
             **dict(zip(("node_ptr", "node", "node_value"),
@@ -108,36 +164,6 @@ class Edits:
             **dict(zip(("edge_ptr", "edge", "edge_value"),
                        lists(self.edge_ptr, self.edge, self.edge_value, graphs.edge_ptr))),
             sub_ptr=_count_ptr(counts),
+            keeps=None if self.keeps is None else self.keeps[subs],
+            root=root,
         )  # fmt: skip
-
-    def check(self, graphs: GraphSet, policy: str) -> Edits:
-        """Refuse edits outside their graph and edits that contradict each other."""
-        for what, ptr, target, value, own, marks in (
-            ("node", self.node_ptr, self.node, self.node_value, graphs.node_ptr, self.marks),
-            ("edge", self.edge_ptr, self.edge, self.edge_value, graphs.edge_ptr, self.edge_marks),
-        ):
-            sub = np.repeat(np.arange(self.num_subgraphs), np.diff(ptr))
-            graph = self.graph[sub]
-            bad = (target < own[graph]) | (target >= own[graph + 1])
-            if bad.any():
-                i = int(np.argmax(bad))
-                raise ValueError(
-                    f"{policy}: graph {graph[i]} has {own[graph[i] + 1] - own[graph[i]]} {what}s, but subgraph "
-                    f"{sub[i] - self.sub_ptr[graph[i]]} of its bag edits {what} {target[i] - own[graph[i]]}"
-                )
-            bad = (value != DELETE) & ((value < 1) | (value >= len(marks)))
-            if bad.any():
-                i = int(np.argmax(bad))
-                raise ValueError(
-                    f"{policy}: graph {graph[i]}: Expected a {what} edit to be DELETE or a mark from 1 to "
-                    f"{len(marks) - 1}, got {value[i]}"
-                )
-            key = np.sort(sub * (int(own[-1]) + 1) + target)
-            twice = key[1:][key[1:] == key[:-1]]
-            if len(twice):
-                s, t = divmod(int(twice[0]), int(own[-1]) + 1)
-                g = int(self.graph[s])
-                raise ValueError(
-                    f"{policy}: graph {g}: subgraph {s - self.sub_ptr[g]} edits {what} {t - own[g]} twice"
-                )
-        return self

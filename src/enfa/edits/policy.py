@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,7 +22,6 @@ class GraphView:
     edge_index: np.ndarray  # int64 [2, edges]
 
 
-@dataclass
 class Subgraph:
     """One subgraph being described: call its methods, in any order.
 
@@ -31,8 +30,11 @@ class Subgraph:
     ([(3, 1)], [(0, -1)])
     """
 
-    nodes: list[tuple[int, int]] = field(default_factory=list)
-    edges: list[tuple[int, int]] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.nodes: list[tuple[int, int]] = []
+        self.edges: list[tuple[int, int]] = []
+        self.kept: list[int] | None = None
+        self.root: tuple[int, ...] = ()
 
     def mark_node(self, node: int, mark: int = 1) -> Subgraph:
         self.nodes.append((int(node), mark))
@@ -41,6 +43,11 @@ class Subgraph:
     def delete_node(self, node: int) -> Subgraph:
         return self.mark_node(node, DELETE)
 
+    def keep_nodes(self, nodes: Iterable[int]) -> Subgraph:
+        """Only these nodes and the edges between them; all others are deleted."""
+        self.kept = [int(n) for n in nodes]
+        return self
+
     def mark_edge(self, edge: int, mark: int = 1) -> Subgraph:
         """``edge`` is a column of edge_index: one direction."""
         self.edges.append((int(edge), mark))
@@ -48,6 +55,22 @@ class Subgraph:
 
     def delete_edge(self, edge: int) -> Subgraph:
         return self.mark_edge(edge, DELETE)
+
+    def rooted_at(self, *nodes: int) -> Subgraph:
+        """The node, or the two ends of the edge, that the subgraph is about: what ``readout="root"`` reads."""
+        self.root = tuple(int(n) for n in nodes)
+        return self
+
+    def node_edits(self, where: str) -> list[tuple[int, int]]:
+        """(node, value) pairs; for a subgraph that keeps nodes, all that it has."""
+        if self.kept is None:
+            return self.nodes
+        values = dict.fromkeys(self.kept, 0)
+        for node, value in self.nodes:
+            if value == DELETE or node not in values:
+                raise ValueError(f"{where} edits node {node}, which keep_nodes has decided on")
+            values[node] = value
+        return list(values.items())
 
 
 class Policy:
@@ -67,7 +90,7 @@ class Policy:
 
     def edits(self, graphs: GraphSet) -> Edits:
         """The edits of all bags."""
-        counts, nodes, edges = [], [], []
+        counts, nodes, edges, keeps, roots = [], [], [], [], []
         place = np.empty(graphs.num_edges, np.int64)  # input order -> edge number
         place[graphs.order] = np.arange(graphs.num_edges)
         for g in range(graphs.num_graphs):
@@ -75,22 +98,46 @@ class Policy:
             local = place[edge_range]
             index = np.stack([graphs.src[local], graphs.dst[local]]) - first
             view = GraphView(g, int(graphs.node_ptr[g + 1] - first), index)
-            bags = list(self.bag(view))
-            counts.append(len(bags))
-            for one in bags:
+            bag = list(self.bag(view))
+            counts.append(len(bag))
+            for r, one in enumerate(bag):
+                if not isinstance(one, Subgraph):
+                    raise TypeError(f"{self!r}: graph {g}: Expected bag() to yield Subgraph objects, got {one!r}")
                 for edge, _ in one.edges:
                     if not 0 <= edge < len(local):
                         raise ValueError(
-                            f"{self!r}: graph {g} has {len(local)} edges, but its bag edits edge {edge}"
+                            f"{self!r}: graph {g} has {len(local)} edges, but subgraph {r} of its bag edits edge {edge}"
                         )
-                nodes.append([(n + first, value) for n, value in one.nodes])
+                where = f"{self!r}: graph {g}: subgraph {r}"
+                nodes.append([(n + first, value) for n, value in one.node_edits(where)])
                 edges.append([(local[e], value) for e, value in one.edges])
+                keeps.append(one.kept is not None)
+                for n in one.root:  # checked here: counted through all graphs, it might fall into another
+                    if not 0 <= n < view.num_nodes:
+                        raise ValueError(f"{where} has node {n} as its root; the graph has {view.num_nodes} nodes")
+                roots.append([n + first for n in one.root])
 
         def triple(lists: list[list[tuple[int, int]]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             flat = np.array([pair for one in lists for pair in one], np.int64).reshape(-1, 2)
             return np.array([len(one) for one in lists], np.int64), flat[:, 0], flat[:, 1]
 
-        return Edits.build(np.array(counts), triple(nodes), triple(edges), self.marks, self.edge_marks)
+        width = max((len(root) for root in roots), default=0)
+        if any(len(root) not in (0, width) for root in roots) or width > 2:
+            raise ValueError(f"{self!r}: Expected one root in every subgraph that has any, or two in each")
+        root = np.array([r + [-1] * (width - len(r)) for r in roots], np.int64) if width else None
+        return Edits.build(
+            np.array(counts), triple(nodes), triple(edges), self.marks, self.edge_marks, np.array(keeps, bool), root
+        )
+
+    @property
+    def mark_channels(self) -> int:
+        """What a model's ``mark_channels`` must be."""
+        return len(self.marks[0])
+
+    @property
+    def edge_mark_channels(self) -> int:
+        """What a model's ``edge_mark_channels`` must be."""
+        return len(self.edge_marks[0])
 
     @property
     def params(self) -> dict[str, object]:

@@ -20,6 +20,8 @@ def _features(value: object, name: str, count: int, what: str, position: int) ->
     where = f"graph {position}: Expected '{name}'"
     if not isinstance(value, Tensor):
         raise TypeError(f"{where} to be a tensor, got {type(value).__name__}")
+    if value.dtype == torch.bfloat16:  # numpy has none; float32 holds every value
+        value = value.float()
     array = value.detach().cpu().numpy()
     if array.ndim == 1:
         array = array[:, None]
@@ -42,7 +44,7 @@ def _edges(data: Data, nodes: int, position: int) -> np.ndarray:
     if not isinstance(edges, Tensor):
         raise TypeError(f"{where} to be a tensor, got {type(edges).__name__}")
     if edges.dtype not in (torch.int64, torch.int32):
-        raise TypeError(f"{where} to hold integer node numbers, got {edges.dtype}")
+        raise TypeError(f"{where} to hold integer node numbers, got {edges.dtype} (shape {list(edges.shape)})")
     if edges.ndim != 2 or edges.shape[0] != 2:
         raise ValueError(f"{where} of shape [2, edges], got {list(edges.shape)}")
     array = edges.detach().cpu().numpy()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from enfa.nn.convs import Conv
-from enfa.nn.segment import segment_ids, segment_sum, weighted_sum
+from enfa.nn.segment import weighted_sum
+from enfa.plan.derive import bag_sizes
 from enfa.plan.table import Sums
 
 __all__ = ["CONTEXTS", "ContextBranch", "bag_sum"]
@@ -23,10 +24,7 @@ def bag_sum(rows: Tensor, sums: Sums, mean: bool) -> Tensor:
     total = weighted_sum(rows, sums)
     if not mean:
         return total
-    if "count" not in sums.cache:
-        ids = segment_ids(sums.ptr, len(sums.row))
-        sums.cache["count"] = segment_sum(sums.count.double()[:, None], sums.ptr, ids).clamp(min=1)
-    return total / sums.cache["count"].to(rows.dtype)
+    return total / bag_sizes(sums).to(rows.dtype)[:, None]
 
 
 class ContextBranch(nn.Module):

@@ -6,18 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from enfa.nn.rows import current_rows
+from enfa.plan.identity import mix64
 
-__all__ = ["KeyedDropout", "mix64"]
-
-_MULTIPLIERS = (-0x4B47D0C5A1F2E9A3, -0x61C8864680B583EB, 0x2545F4914F6CDD1D)
-
-
-def mix64(value: Tensor, salt: int | Tensor = 0) -> Tensor:
-    """Scramble int64 numbers: equal ones stay equal, others spread evenly. Products wrap round."""
-    value = (value + salt) * _MULTIPLIERS[0]
-    value = (value ^ ((value >> 29) & 0x7FFFFFFFF)) * _MULTIPLIERS[1]
-    value = (value ^ ((value >> 32) & 0xFFFFFFFF)) * _MULTIPLIERS[2]
-    return value ^ ((value >> 29) & 0x7FFFFFFFF)
+__all__ = ["KeyedDropout"]
 
 
 class KeyedDropout(nn.Module):

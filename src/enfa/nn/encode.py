@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
+from enfa.nn.segment import gather
 from enfa.plan.table import Plan
 
 __all__ = ["Categorical", "EdgeEncoder", "NodeEncoder"]
@@ -30,7 +30,10 @@ class Categorical(nn.Module):
         self.register_buffer("first", first, persistent=False)
 
     def forward(self, values: Tensor) -> Tensor:
-        return F.embedding_bag(values + self.first, self.weight, mode="sum")
+        # as a product with a 0-1 matrix, whose gradient is a product too: there are few distinct feature rows, and
+        # adding up the gradients of an embedding's rows would sort on a GPU or add atomically
+        place = (values + self.first)[:, :, None] == torch.arange(len(self.weight), device=values.device)
+        return place.any(1).to(self.weight.dtype) @ self.weight
 
 
 def _check(what: str, channels: int | Sequence[int], values: Tensor | None, largest: tuple[int, ...]) -> None:
@@ -72,7 +75,8 @@ class NodeEncoder(nn.Module):
                 f"(set mark_channels={marks.shape[1]})"
             )
         x = plan.x.to(dtype) if plan.x.is_floating_point() else plan.x
-        return torch.cat([self.embed(x).index_select(0, plan.feature), marks.index_select(0, plan.mark)], 1)
+        features = gather(self.embed(x), plan.feature, plan.cache, "feature")
+        return torch.cat([features, marks.index_select(0, plan.mark)], 1)
 
 
 class EdgeEncoder(nn.Module):
@@ -81,12 +85,13 @@ class EdgeEncoder(nn.Module):
     def __init__(self, edge_channels: int | Sequence[int], hidden_channels: int, mark_channels: int) -> None:
         super().__init__()
         self.edge_channels = edge_channels
-        categorical = not isinstance(edge_channels, int)
-        self.embed = Categorical(edge_channels, hidden_channels) if not isinstance(edge_channels, int) else nn.Identity()
         self.mark_channels = mark_channels
-        width = hidden_channels if categorical else edge_channels
-        assert isinstance(width, int)
-        self.out_channels = width + mark_channels
+        if isinstance(edge_channels, int):
+            self.embed: nn.Module = nn.Identity()
+            self.out_channels = edge_channels + mark_channels
+        else:
+            self.embed = Categorical(edge_channels, hidden_channels)
+            self.out_channels = hidden_channels + mark_channels
 
     def forward(self, plan: Plan, dtype: torch.dtype) -> Tensor:
         if plan.edge_mark.shape[1] != self.mark_channels:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from torch import Tensor
 
-from enfa.nn.identity import row_identities
 from enfa.nn.layer import SubgraphLayer
+from enfa.plan.identity import row_identities
 from enfa.plan.spec import Spec
 from enfa.plan.table import Plan
 

@@ -10,8 +10,10 @@ from torch import Tensor, nn
 from enfa.nn.context import ContextBranch, bag_sum
 from enfa.nn.convs import Conv
 from enfa.nn.dropout import KeyedDropout
+from enfa.nn.norm import norm_relu
 from enfa.nn.rows import Rows, rows_in_flight
 from enfa.nn.segment import gather
+from enfa.plan.derive import graph_degrees
 from enfa.plan.table import Layer, Plan
 
 __all__ = ["SubgraphLayer"]
@@ -37,13 +39,12 @@ class SubgraphLayer(nn.Module):
         identities: Callable[[int], Tensor],
     ) -> Tensor:
         """``degree`` [R'] belongs to the table before; ``identities(k)`` are those of conv rows, contexts, table."""
-        links, full = layer.links, plan.kind == "full"
+        links, full, branch = layer.links, plan.kind == "full", self.context
         degrees = None if degree is None else (degree, degree.index_select(0, links.self_row))
         with rows_in_flight(Rows(layer.copies, plan.num_pairs, lambda: identities(0), full)):
-            conv = self.norm(self.conv(rows, links, edge, degrees))
-        branch = self.context
-        if branch is None or not branch.before_activation:
-            conv = torch.relu(conv)
+            conv = self.conv(rows, links, edge, degrees)
+            activated = branch is None or not branch.before_activation
+            conv = norm_relu(self.norm, conv) if activated else self.norm(conv)
         table = conv if layer.source is None else gather(conv, layer.source, layer.cache, "source")
         if branch is not None:
             table = table + self._context(branch, rows, conv, layer, plan, edge, identities)
@@ -73,11 +74,7 @@ class SubgraphLayer(nn.Module):
             nodes = len(plan.readout.node_graph)
             degrees = None
             if branch.conv.reads_degrees:
-                # every context row has all its edges of the original graph
-                here = context.links.in_ptr.diff()
-                before = torch.zeros(len(encoded), dtype=here.dtype, device=here.device)
-                before[context.links.self_row] = here
-                degrees = before, here
+                degrees = graph_degrees(context.links, len(encoded))
             with rows_in_flight(Rows(context.copies, nodes, lambda: identities(1), plan.kind == "full")):
                 encoded = branch.conv(encoded, context.links, edge, degrees)
                 encoded = encoded if branch.norm is None else branch.norm(encoded)

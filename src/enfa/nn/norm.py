@@ -9,8 +9,9 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from enfa.nn.rows import current_rows
+from enfa.nn.triton import accelerated
 
-__all__ = ["CountedBatchNorm"]
+__all__ = ["CountedBatchNorm", "norm_relu"]
 
 
 def _reduced(value: Tensor, group: Any) -> Tensor:
@@ -18,6 +19,15 @@ def _reduced(value: Tensor, group: Any) -> Tensor:
     if group is not None:
         dist.all_reduce(value, group=group)
     return value
+
+
+def _activated(x: Tensor, relu: bool) -> Tensor:
+    return torch.relu(x) if relu else x
+
+
+def norm_relu(norm: nn.Module, x: Tensor) -> Tensor:
+    """relu(norm(x)), in one go where the norm can."""
+    return norm(x, relu=True) if isinstance(norm, CountedBatchNorm) else torch.relu(norm(x))
 
 
 class _Counted(torch.autograd.Function):
@@ -66,24 +76,35 @@ class CountedBatchNorm(nn.BatchNorm1d):
     ``torch.nn.SyncBatchNorm.convert_sync_batchnorm`` does.
     """
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, relu: bool = False) -> Tensor:
+        """``relu``: the activation behind it, which costs nothing where it is computed together."""
         if x.dtype in (torch.float16, torch.bfloat16) and torch.is_autocast_enabled(x.device.type):
             x = x.float()  # counts and sums do not fit into 8 or 11 bits: go on in float32, as LayerNorm does
         rows = current_rows()
         group = _group() if self.training else None
         if rows is None and group is None:
-            return super().forward(x)
+            return _activated(super().forward(x), relu)
         if x.ndim != 2 or (rows is not None and len(x) != len(rows.copies)):
             count = "any number" if rows is None else str(len(rows.copies))
             raise ValueError(f"Expected {count} rows in flight as [rows, channels], got {list(x.shape)}")
         if not self.training and self.running_mean is not None:
-            return super().forward(x)
+            return _activated(super().forward(x), relu)
         if rows is not None and group is None and rows.total == 1:
             raise ValueError("Expected more than 1 (subgraph, node) pair to compute BatchNorm statistics, got 1")
-        with torch.autocast(x.device.type, enabled=False):
-            copies = x.new_ones(len(x)) if rows is None else rows.copies.to(x.dtype)
-            out, mean, var, total = _Counted.apply(x, self.weight, self.bias, copies, self.eps, group)
-        if self.training and self.running_mean is not None and self.running_var is not None:
+        updates = self.training and self.running_mean is not None
+        if rows is not None and group is None and accelerated(x):
+            from enfa.nn.triton.norm import counted_norm
+
+            fused = updates and self.momentum is not None and self.num_batches_tracked is not None
+            running = (self.running_mean, self.running_var, self.num_batches_tracked, self.momentum) if fused else None
+            out, mean, var, total = counted_norm(x, self.weight, self.bias, rows.copies, self.eps, relu, running)
+            updates = updates and not fused
+        else:
+            with torch.autocast(x.device.type, enabled=False):
+                copies = x.new_ones(len(x)) if rows is None else rows.copies.to(x.dtype)
+                out, mean, var, total = _Counted.apply(x, self.weight, self.bias, copies, self.eps, group)
+            out = _activated(out, relu)
+        if updates:
             # a rank without rows takes the other ranks' statistics
             self._update(mean, var, total, rows is not None and rows.total == 0 and group is None)
         return out

@@ -1,8 +1,8 @@
 """From tables of rows to one vector per subgraph, and from those to one per graph.
 
-A subgraph's pool is its graph's base pool plus a delta: affected rows added, the base rows that they replace taken away.
-Deltas are shared between subgraphs like rows are, so neither memory nor time is ever n squared. The maximum is no sum:
-there the rows of each subgraph are listed with their multiplicities, those that were replaced left out.
+A subgraph's pool is its graph's base pool plus a delta: affected rows added, the base rows that they replace taken
+away. Deltas are shared between subgraphs like rows are, so neither memory nor time is ever n squared. The maximum is no
+sum: there the rows of each subgraph are listed with their multiplicities, those that were replaced left out.
 """
 
 from __future__ import annotations
@@ -10,107 +10,66 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from enfa.nn.segment import gather, segment_ids, segment_max, segment_sum, weighted_sum
-from enfa.plan.kernels.slice import coalesce
+from enfa.nn.context import bag_sum
+from enfa.nn.segment import apply_map, gather, segment_max
+from enfa.plan.derive import bag_map, multisets, pool_map, row_map
 from enfa.plan.make import unknown
-from enfa.plan.table import Layer, Plan, Readout, Sums
+from enfa.plan.table import Readout
 
-__all__ = ["BAGS", "READOUTS", "lower", "pool_bag", "pool_nodes", "readouts"]
+__all__ = ["BAGS", "READOUTS", "node_means", "pool_bag", "pool_nodes", "root_rows"]
 
-READOUTS = ("sum", "mean", "max")
+POOLS = ("sum", "mean", "max")
+READOUTS = (*POOLS, "root", "node")
 BAGS = ("mean", "sum")
 
 
-def _ptr(sorted_ids: Tensor, size: int) -> Tensor:
-    ptr = sorted_ids.new_zeros(size + 1)
-    torch.cumsum(torch.bincount(sorted_ids, minlength=size), 0, out=ptr[1:])
-    return ptr
+def pool_nodes(tables: list[Tensor], of_tables: list[Readout], num_graphs: int, how: str) -> Tensor:
+    """[S, C]: the nodes of every subgraph pooled, one table beside the other. An empty subgraph pools to zeros.
 
-
-def _coalesced(ptr: Tensor, row: Tensor, count: Tensor) -> Sums:
-    """Rows that an edit has not reached one layer earlier cancel: a shorter list of the same sums."""
-    if row.device.type != "cpu":
-        return Sums(ptr, row, count)
-    new_ptr, new_row, new_count = torch.zeros_like(ptr), torch.empty_like(row), torch.empty_like(count)
-    scratch = torch.empty(int(ptr.diff().max()) if len(ptr) > 1 else 0, dtype=torch.int64)
-    length = coalesce(*(t.numpy() for t in (ptr, row, count, scratch, new_ptr, new_row, new_count)))
-    return Sums(new_ptr, new_row[:length], new_count[:length])
-
-
-def lower(readout: Readout, layer: Layer) -> Readout:
-    """The same readout over the table before ``layer``: every row's own row one layer earlier."""
-    before = layer.previous
-    base = None if readout.base_row is None else before[readout.base_row]
-    delta = _coalesced(readout.delta.ptr, before[readout.delta.row], readout.delta.count)
-    return Readout(base, readout.node_graph, delta, readout.sub_delta, readout.sub_graph, readout.sub_size)
-
-
-def readouts(plan: Plan) -> list[Readout]:
-    """Readouts of tables 1…L. Computed once per plan."""
-    if "readouts" not in plan.cache:
-        found = [plan.readout]
-        for layer in reversed(plan.layers[1:]):
-            found.insert(0, lower(found[0], layer))
-        plan.cache["readouts"] = found
-    return plan.cache["readouts"]
-
-
-def _sum(table: Tensor, readout: Readout, num_graphs: int) -> Tensor:
-    pool = gather(weighted_sum(table, readout.delta), readout.sub_delta, readout.cache, "delta")
-    if readout.base_row is None:
-        return pool
-    cache = readout.cache
-    if "base" not in cache:
-        cache["base"] = _ptr(readout.node_graph, num_graphs)
-    rows = gather(table, readout.base_row, cache, "base_row")
-    base = segment_sum(rows, cache["base"], readout.node_graph)
-    return pool + gather(base, readout.sub_graph, cache, "sub_graph")
-
-
-def _multisets(readout: Readout, rows: int, num_graphs: int) -> Sums:
-    """The rows of every subgraph with their multiplicities, all > 0. As long as the bags: n squared at worst."""
-    cache, delta = readout.cache, readout.delta
-    if "multiset" not in cache:
-        subs, device = len(readout.sub_delta), readout.sub_delta.device
-        length = delta.ptr.diff()[readout.sub_delta]
-        sub = torch.repeat_interleave(torch.arange(subs, device=device), length)
-        first = torch.repeat_interleave(delta.ptr[readout.sub_delta] - length.cumsum(0) + length, length)
-        entry = first + torch.arange(len(sub), device=device)
-        key, count = sub * rows + delta.row[entry], delta.count[entry]
-        if readout.base_row is not None:
-            ptr = _ptr(readout.node_graph, num_graphs)
-            length = ptr.diff()[readout.sub_graph]
-            sub = torch.repeat_interleave(torch.arange(subs, device=device), length)
-            first = torch.repeat_interleave(ptr[readout.sub_graph] - length.cumsum(0) + length, length)
-            node = first + torch.arange(len(sub), device=device)
-            key = torch.cat([key, sub * rows + readout.base_row[node]])
-            count = torch.cat([count, torch.ones_like(node)])
-        key, place = torch.unique(key, return_inverse=True)
-        count = torch.zeros_like(key).index_add_(0, place, count)
-        key, count = key[count > 0], count[count > 0]
-        cache["multiset"] = _ptr(key // max(rows, 1), subs)
-        cache["multiset.row"], cache["multiset.count"] = key % max(rows, 1), count
-    return Sums(cache["multiset"], cache["multiset.row"], cache["multiset.count"])
-
-
-def pool_nodes(table: Tensor, readout: Readout, num_graphs: int, how: str) -> Tensor:
-    """[S, C]: the nodes of every subgraph pooled. An empty subgraph pools to zeros."""
+    ``"root"`` and ``"node"`` pool nothing: see :func:`root_rows` and :func:`node_means`.
+    """
+    pairs = list(zip(tables, of_tables))
+    if how == "root":
+        return _beside([root_rows(table, r) for table, r in pairs])
+    if how == "node":
+        return _beside([node_means(table, r) for table, r in pairs])
     if how == "max":
-        return segment_max(table, _multisets(readout, len(table), num_graphs))
-    pool = _sum(table, readout, num_graphs)
+        return _beside([segment_max(table, multisets(r, len(table), num_graphs)) for table, r in pairs])
+    sums = _beside([apply_map(table, row_map(r, len(table), num_graphs)) for table, r in pairs])
+    pool = apply_map(sums, pool_map(of_tables[-1], num_graphs))  # the same for all tables
     if how == "sum":
         return pool
     if how == "mean":
-        return pool / readout.sub_size.clamp(min=1).to(table.dtype)[:, None]
-    raise unknown("readout", how, READOUTS)
+        return pool / of_tables[-1].sub_size.clamp(min=1).to(pool.dtype)[:, None]
+    raise unknown("readout", how, POOLS)
+
+
+def root_rows(table: Tensor, readout: Readout) -> Tensor:
+    """[T, C]: the row of every subgraph's root in that subgraph; the sum of both for an edge's two ends."""
+    if readout.root_row is None:
+        raise ValueError("Expected a plan made with output='root' in its spec, got one without roots")
+    roots, width = readout.root_row.shape
+    rows = gather(table, readout.root_row.reshape(-1), readout.cache, "root")
+    return rows.reshape(roots, width, table.shape[1]).sum(1)
+
+
+def node_means(table: Tensor, readout: Readout) -> Tensor:
+    """[N, C]: every node's mean over the subgraphs that contain it; zeros where none does."""
+    if readout.nodes is None:
+        raise ValueError("Expected a plan made with output='node' in its spec, got one without sums over nodes")
+    return bag_sum(table, readout.nodes, mean=True)
+
+
+def _beside(parts: list[Tensor]) -> Tensor:
+    return torch.cat(parts, 1) if len(parts) > 1 else parts[0]
 
 
 def pool_bag(subgraphs: Tensor, readout: Readout, num_graphs: int, how: str) -> Tensor:
     """[G, C]: the subgraphs of every bag pooled."""
-    ptr = _ptr(readout.sub_graph, num_graphs)
-    pool = segment_sum(subgraphs, ptr, segment_ids(ptr, len(subgraphs)))
+    both = bag_map(readout, num_graphs)
+    pool = apply_map(subgraphs, both)
     if how == "sum":
         return pool
     if how == "mean":
-        return pool / ptr.diff().clamp(min=1).to(pool.dtype)[:, None]
+        return pool / both.forward.ptr.diff().clamp(min=1).to(pool.dtype)[:, None]
     raise unknown("bag", how, BAGS)

@@ -18,7 +18,7 @@ import numpy as np
 from enfa.edits import Edits
 from enfa.graphs import GraphSet
 from enfa.plan.intern import KeyTable, packed
-from enfa.plan.kernels.walk import base_rows, deltas, start_pairs, walk
+from enfa.plan.kernels.walk import base_rows, count_rows, deltas, root_rows, start_pairs, walk
 from enfa.plan.spec import Spec
 
 __all__ = ["DistinctLayer", "DistinctRows", "distinct_rows_of", "start_kinds"]
@@ -52,7 +52,11 @@ class DistinctRows:
     deltas: KeyTable  # (row of table L, net count): what a subgraph's pool has more than its graph's
     base_row: np.ndarray  # int32 [N], row of table L of each node in its unedited graph
     sub_delta: np.ndarray  # int32 [S]
+    graph_rows: np.ndarray  # int64 [G], rows that each graph alone needs, tables 1..L together
     affected: list[int] = field(default_factory=list)  # looked-up rows, tables 1..L
+    sub_root: np.ndarray | None = None  # int32 [S, roots], row of table L, -1 for none; only for spec.output "root"
+    nodes: KeyTable | None = None  # 0, (row of table L, how many subgraphs); only for spec.output "node"
+    node_sum: np.ndarray | None = None  # int32 [N], row of ``nodes``
 
 
 def start_kinds(graphs: GraphSet, share: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -70,14 +74,16 @@ class _Builder:
 
     def __init__(self, graphs: GraphSet, edits: Edits, spec: Spec, kind: np.ndarray) -> None:
         self.graphs, self.edits, self.spec = graphs, edits, spec
-        self.nodes, self.edges = np.diff(graphs.node_ptr), np.diff(graphs.edge_ptr)
+        self.keeps = edits.kept
+        self.roots = np.zeros((edits.num_subgraphs, 0), np.int64) if edits.root is None else edits.root
         # attribute row k with mark m is kind k * marks + m, as in expand.edge_tables
         self.kind = np.zeros(graphs.num_edges, np.int32)
         if spec.edge_attr:
             self.kind[:] = graphs.edge_kind * len(edits.edge_marks)
         # scratch for the kernels: the messages into one node, and the nodes of one graph
         self.items = np.empty(int(np.diff(graphs.in_ptr).max(initial=0)), np.int64)
-        self.candidates = np.empty(int(self.nodes.max(initial=0)), np.int64)
+        largest = int(np.diff(graphs.node_ptr).max(initial=0))
+        self.candidates, self.queue = np.empty(largest, np.int64), np.empty(largest, np.int64)
         self.start = KeyTable()
         degree = np.diff(graphs.in_ptr) if spec.degrees else np.zeros(graphs.num_nodes, np.int64)
         one = np.arange(graphs.num_nodes + 1)
@@ -91,30 +97,31 @@ class _Builder:
         self.start.reserve(room, room)
         start_pairs(
             kind, self.base, spec.degrees, graphs.in_ptr, graphs.src, graphs.out_ptr, graphs.out_dst, graphs.dst,
-            edits.node_ptr, edits.node, edits.node_value, edits.edge_ptr, edits.edge, edits.edge_value,
+            self.keeps, edits.node_ptr, edits.node, edits.node_value, edits.edge_ptr, edits.edge, edits.edge_value,
             *self.start.arrays, self.pair_ptr, self.pair_node, self.pair_row,
         )  # fmt: skip
         self.pair_node, self.pair_row = self.pair_node[: self.pair_ptr[-1]], self.pair_row[: self.pair_ptr[-1]]
 
-    def conv(self) -> KeyTable:
-        """One message-passing layer."""
+    def conv(self, depth: int = -1) -> KeyTable:
+        """One message-passing layer. ``depth`` is that of :func:`~enfa.plan.kernels.walk.walk`."""
         g, e, table = self.graphs, self.edits, KeyTable()
         base = self._over_graphs(table, self.base)
-        seen, kind = np.full(g.num_nodes, -1, np.int64), self.kind.copy()
+        seen, reach = np.full(g.num_nodes, -1, np.int64), np.full(g.num_nodes, -1, np.int64)
+        kind, need = self.kind.copy(), np.zeros(3, np.int64)
         ptr = np.zeros_like(self.pair_ptr)
-        largest = int(self.nodes.max(initial=0))
-        node, row = (np.empty(2 * len(self.pair_node) + largest, np.int32) for _ in range(2))
+        node, row = (np.empty(2 * len(self.pair_node) + 1024, np.int32) for _ in range(2))
         done = 0
         while done < e.num_subgraphs:
             done = walk(
-                done, e.num_subgraphs, e.graph, self.nodes, self.edges, self.base, base, seen, g.in_ptr, g.src,
-                kind, self.kind, g.out_ptr, g.out_dst, g.dst, e.edge_ptr, e.edge, e.edge_value,
-                self.pair_ptr, self.pair_node, self.pair_row, self.items, self.candidates, *table.arrays, ptr, node, row,
+                done, e.num_subgraphs, self.keeps, self.roots, depth, self.base, base, seen, reach, g.in_ptr, g.src,
+                kind, self.kind, g.out_ptr, g.out_dst, g.dst, e.edge_ptr, e.edge, e.edge_value, self.pair_ptr,
+                self.pair_node, self.pair_row, self.items, self.candidates, self.queue, need, *table.arrays,
+                ptr, node, row,
             )  # fmt: skip
             if done < e.num_subgraphs:
-                table.reserve(int(self.nodes[e.graph[done]]) + 1, int(self.edges[e.graph[done]]))
-                if ptr[done] + self.nodes[e.graph[done]] > len(node):
-                    extra = max(largest, len(node) // 2)
+                table.reserve(int(need[0]) + 1, int(need[1]))
+                if ptr[done] + need[0] > len(node):
+                    extra = max(int(need[0]), len(node) // 2)
                     node, row = (np.concatenate([a, np.empty(extra, np.int32)]) for a in (node, row))
         self.base, self.pair_ptr = base, ptr
         self.pair_node, self.pair_row = node[: ptr[-1]].copy(), row[: ptr[-1]].copy()
@@ -127,11 +134,13 @@ class _Builder:
         base_rows(row, g.in_ptr, g.src, self.kind, self.items, *table.arrays, result)
         return result
 
-    def context(self) -> tuple[KeyTable, KeyTable | None, np.ndarray]:
-        """For every node the multiset of its rows over the bag, then encoded on the original graph."""
+    def over_bag(self, own: np.ndarray) -> tuple[KeyTable, np.ndarray]:
+        """For every node the multiset of its rows over the bag."""
         g, present = self.graphs, self.pair_row >= 0
-        bag = np.diff(self.edits.sub_ptr)[g.graph]
-        rest = bag - np.bincount(self.pair_node, minlength=g.num_nodes)  # subgraphs in which v has its base row
+        bag = np.bincount(self.edits.graph[~self.keeps], minlength=g.num_graphs)[g.graph]
+        edited = np.repeat(~self.keeps, np.diff(self.pair_ptr))
+        # subgraphs in which v has its base row
+        rest = bag - np.bincount(self.pair_node[edited], minlength=g.num_nodes)
         order = np.lexsort((self.pair_row[present], self.pair_node[present]))
         pairs = packed(self.pair_node[present][order], self.pair_row[present][order])
         pairs, count = np.unique(pairs, return_counts=True)
@@ -140,10 +149,15 @@ class _Builder:
         count = np.concatenate([count, rest[rest > 0]])
         order = np.argsort(node, kind="stable")
         ptr = np.concatenate([[0], np.cumsum(np.bincount(node, minlength=g.num_nodes))])
-        contexts = KeyTable()
+        table = KeyTable()
+        return table, table.add(own, ptr, packed(row, count)[order])
+
+    def context(self) -> tuple[KeyTable, KeyTable | None, np.ndarray]:
+        """The contexts of all nodes, encoded on the original graph."""
+        g = self.graphs
         # an encoder that reads degrees reads the original graph's, which the rows over the bag need not tell
         own = np.diff(g.in_ptr) if self.spec.degrees and self.spec.context_encoder else np.zeros(g.num_nodes, np.int32)
-        of_node = contexts.add(own, ptr, packed(row, count)[order])
+        contexts, of_node = self.over_bag(own)
         if not self.spec.context_encoder:
             return contexts, None, of_node
         encoder = KeyTable()
@@ -159,27 +173,46 @@ class _Builder:
         self.base = new[: len(self.base)]
         return table
 
+    def rows_per_graph(self, table: KeyTable) -> np.ndarray:
+        """int64 [G]: how many rows of the table just made each graph has."""
+        result = np.zeros(self.graphs.num_graphs, np.int64)
+        count_rows(
+            self.graphs.node_ptr, self.edits.sub_ptr, self.base, self.pair_ptr, self.pair_row,
+            np.full(len(table), -1, np.int32), result,
+        )  # fmt: skip
+        return result
+
     def pools(self) -> tuple[KeyTable, np.ndarray]:
         table, count = KeyTable(), self.edits.num_subgraphs
+        if self.spec.pruned:  # nobody pools: one empty delta for all
+            table.add(np.zeros(1, np.int32), np.zeros(2, np.int64), np.zeros(0, np.int64))
+            return table, np.zeros(count, np.int32)
         result, done = np.empty(count, np.int32), 0
         items = np.empty(2 * int(np.diff(self.pair_ptr).max(initial=0)), np.int64)
         while done < count:
             done = deltas(
-                done, count, self.base, self.pair_ptr, self.pair_node, self.pair_row, items, *table.arrays, result
+                done, count, self.keeps, self.base, self.pair_ptr, self.pair_node, self.pair_row, items, *table.arrays,
+                result,
             )
             if done < count:
                 table.reserve(2, 2 * int(self.pair_ptr[done + 1] - self.pair_ptr[done]))
         return table, result
 
+    def root_rows(self) -> np.ndarray:
+        result = np.empty(self.roots.shape, np.int32)
+        root_rows(self.roots, self.base, self.pair_ptr, self.pair_node, self.pair_row, result)
+        return result
+
 
 def distinct_rows_of(graphs: GraphSet, edits: Edits, spec: Spec, kind: np.ndarray) -> DistinctRows:
     """Enumerate and number the distinct rows of some graphs. ``kind[N]`` is from :func:`start_kinds`."""
     builder = _Builder(graphs, edits, spec, kind)
-    layers, affected = [], []
-    for _ in range(spec.num_layers):
+    layers, affected, graph_rows = [], [], np.zeros(graphs.num_graphs, np.int64)
+    for i in range(1, spec.num_layers + 1):
         layer_context = builder.context() if spec.context == "input" else None
-        layer = DistinctLayer(builder.conv())
+        layer = DistinctLayer(builder.conv(spec.num_layers - i if spec.pruned else -1))
         affected.append(len(builder.pair_row))
+        graph_rows += builder.rows_per_graph(layer.rows)
         if spec.context == "output":
             layer_context = builder.context()
         if layer_context is not None:
@@ -187,4 +220,9 @@ def distinct_rows_of(graphs: GraphSet, edits: Edits, spec: Spec, kind: np.ndarra
             layer.mix = builder.mix(of_node)
         layers.append(layer)
     pools, sub_delta = builder.pools()
-    return DistinctRows(builder.start, layers, pools, builder.base, sub_delta, affected)
+    rows = DistinctRows(builder.start, layers, pools, builder.base, sub_delta, graph_rows, affected)
+    if spec.output == "root":
+        rows.sub_root = builder.root_rows()
+    elif spec.output == "node":
+        rows.nodes, rows.node_sum = builder.over_bag(np.zeros(graphs.num_nodes, np.int32))
+    return rows

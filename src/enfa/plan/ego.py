@@ -18,7 +18,7 @@ from enfa.edits import Edits
 from enfa.graphs import GraphSet
 from enfa.graphs.graphset import ranges
 from enfa.plan.expand import Expanded, edge_tables, expand, largest_values
-from enfa.plan.full import graph_links, node_sums, tensor
+from enfa.plan.full import graph_links, node_sums, read_off, tensor
 from enfa.plan.hops import PivotHops, pivot_hops
 from enfa.plan.spec import Spec
 from enfa.plan.table import Context, Layer, Links, Plan, Readout, Sums
@@ -49,7 +49,7 @@ def ego_plan(graphs: GraphSet, edits: Edits, spec: Spec, hops: PivotHops | None 
     sub = np.repeat(np.arange(edits.num_subgraphs), np.diff(hops.ptr))
     ego = bag.place[bag.pair_ptr[sub] + hops.node - graphs.node_ptr[edits.graph[sub]]]
     ptr, src, kind = _ego_links(bag, ego, hops.hop, limit)
-    base = graph_links(graphs, spec, first=pairs)
+    base = graph_links(graphs, edits, spec, first=pairs)
     links = Links(
         torch.cat([tensor(ego), base.self_row]),
         torch.cat([tensor(ptr), base.in_ptr[1:] + int(ptr[-1])]),
@@ -57,7 +57,7 @@ def ego_plan(graphs: GraphSet, edits: Edits, spec: Spec, hops: PivotHops | None 
         torch.cat([tensor(kind), base.in_edge]),
     )
     seen = np.concatenate([bag.node, np.arange(nodes)])  # node of each row of a table
-    encoder = graph_links(graphs, spec) if spec.context_encoder else None
+    encoder = graph_links(graphs, edits, spec) if spec.context_encoder else None
     layers = []
     for i in range(1, spec.num_layers + 1):
         near = np.flatnonzero(hops.hop <= i)
@@ -95,6 +95,7 @@ def ego_plan(graphs: GraphSet, edits: Edits, spec: Spec, hops: PivotHops | None 
             sub_delta=tensor(np.arange(edits.num_subgraphs)),
             sub_graph=tensor(edits.graph),
             sub_size=tensor(np.diff(bag.sub_ptr)),
+            **read_off(graphs, edits, spec, bag),
         ),
         limits=largest_values(graphs),
         num_pairs=bag.num_rows,

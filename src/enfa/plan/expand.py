@@ -13,6 +13,8 @@ from enfa.plan.spec import Spec
 
 __all__ = ["Expanded", "edge_tables", "expand", "largest_values"]
 
+_MOST = 2**31  # pairs; their arrays alone would take 100 GiB
+
 
 @dataclass(frozen=True)
 class Expanded:
@@ -38,9 +40,14 @@ def expand(graphs: GraphSet, edits: Edits, spec: Spec) -> Expanded:
     graph, subs = edits.graph, np.arange(edits.num_subgraphs)
     nodes = np.diff(graphs.node_ptr)[graph]
     pair_ptr = np.concatenate([[0], np.cumsum(nodes)])
+    if pair_ptr[-1] > _MOST:
+        raise ValueError(
+            f"Expected at most {_MOST} (subgraph, node) pairs to write out, got {pair_ptr[-1]}: "
+            f"use the distinct plan (kind='distinct'), which shares them"
+        )
     sub, node = np.repeat(subs, nodes), ranges(graphs.node_ptr[graph], nodes)
     shift = pair_ptr[:-1] - graphs.node_ptr[graph]  # node number -> pair, per subgraph
-    mark = np.zeros(len(sub), np.int64)
+    mark = np.where(edits.kept[sub], DELETE, 0)
     mark[edits.node + np.repeat(shift, np.diff(edits.node_ptr))] = edits.node_value
     here = mark != DELETE
     place = np.where(here, np.cumsum(here) - 1, -1)

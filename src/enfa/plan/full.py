@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 
 from enfa.edits import Edits
 from enfa.graphs import GraphSet
-from enfa.plan.expand import edge_tables, expand, largest_values
+from enfa.plan.expand import Expanded, edge_tables, expand, largest_values
 from enfa.plan.spec import Spec
 from enfa.plan.table import Context, Layer, Links, Plan, Readout, Sums
 
-__all__ = ["full_plan", "graph_links", "node_sums", "tensor"]
+__all__ = ["full_plan", "graph_links", "node_sums", "read_off", "tensor"]
 
 
 def tensor(array: np.ndarray) -> torch.Tensor:
@@ -28,11 +30,24 @@ def node_sums(node: np.ndarray, row: np.ndarray, count: np.ndarray, nodes: int) 
     return Sums(tensor(ptr), tensor(row[order]), tensor(count[order]))
 
 
-def graph_links(graphs: GraphSet, spec: Spec, first: int = 0) -> Links:
+def graph_links(graphs: GraphSet, edits: Edits, spec: Spec, first: int = 0) -> Links:
     """A layer over the original graphs, whose nodes are rows ``first``, ``first + 1``, … of the table before."""
-    kind = graphs.edge_kind if spec.edge_attr else np.zeros(graphs.num_edges, np.int64)
+    kind = graphs.edge_kind * len(edits.edge_marks) if spec.edge_attr else np.zeros(graphs.num_edges, np.int64)
     own = np.arange(graphs.num_nodes) + first
     return Links(tensor(own), tensor(graphs.in_ptr), tensor(graphs.src + first), tensor(kind))
+
+
+def read_off(graphs: GraphSet, edits: Edits, spec: Spec, bag: Expanded) -> dict[str, Any]:
+    """The parts of a readout that ``spec.output`` asks for, for tables that start with all pairs."""
+    if spec.output == "node":
+        pairs = np.arange(bag.num_rows)
+        return {"nodes": node_sums(bag.node, pairs, np.ones_like(pairs), graphs.num_nodes)}
+    if spec.output == "graph":
+        return {}
+    assert edits.root is not None
+    rooted = edits.root[:, 0] >= 0
+    first = (bag.pair_ptr[:-1] - graphs.node_ptr[edits.graph])[rooted, None]
+    return {"root_row": tensor(bag.place[edits.root[rooted] + first]), "root_node": tensor(edits.root[rooted])}
 
 
 def full_plan(graphs: GraphSet, edits: Edits, spec: Spec) -> Plan:
@@ -47,7 +62,7 @@ def full_plan(graphs: GraphSet, edits: Edits, spec: Spec) -> Plan:
     context = None
     if spec.context is not None:
         sums = node_sums(bag.node, rows, np.ones_like(rows), graphs.num_nodes)
-        encoder = graph_links(graphs, spec) if spec.context_encoder else None
+        encoder = graph_links(graphs, edits, spec) if spec.context_encoder else None
         context = Context(sums, encoder, torch.ones(graphs.num_nodes, dtype=torch.int64))
     seen = tensor(bag.node) if spec.context is not None else None
     attr, edge_mark = edge_tables(graphs.edge_attr, edits.edge_marks, spec)
@@ -71,6 +86,7 @@ def full_plan(graphs: GraphSet, edits: Edits, spec: Spec) -> Plan:
             sub_delta=tensor(np.arange(edits.num_subgraphs)),
             sub_graph=tensor(edits.graph),
             sub_size=tensor(np.diff(bag.sub_ptr)),
+            **read_off(graphs, edits, spec, bag),
         ),
         limits=largest_values(graphs),
         num_pairs=bag.num_rows,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from torch_geometric.data import Data
 
 from enfa.edits import Edits, Policy
+from enfa.edits.check import check_edits
 from enfa.graphs import GraphSet, check_graphs
+from enfa.graphs.names import unknown
 from enfa.plan.distinct import distinct_rows_of, start_kinds
 from enfa.plan.ego import ego_plan
 from enfa.plan.expand import largest_values
@@ -18,17 +19,9 @@ from enfa.plan.slice import Slicer, Sources
 from enfa.plan.spec import Spec
 from enfa.plan.table import Plan
 
-__all__ = ["KINDS", "check_kind", "edits_of", "make_plan", "plan_of", "sources_of", "unknown"]
+__all__ = ["KINDS", "check_kind", "edits_of", "local_roots", "make_plan", "plan_of", "sources_of", "unknown"]
 
 KINDS = ("full", "ego", "distinct")
-
-
-def unknown(what: str, name: object, known: Iterable[str]) -> ValueError:
-    """The error for a name that does not exist: says which do, and which was probably meant."""
-    names = list(known)
-    close = difflib.get_close_matches(str(name), names, n=1)
-    hint = f" (did you mean {close[0]!r}?)" if close else ""
-    return ValueError(f"Expected {what} to be one of {', '.join(names)}, got {name!r}{hint}")
 
 
 def check_kind(kind: str) -> str:
@@ -41,25 +34,40 @@ def edits_of(graphs: GraphSet, policy: Policy, spec: Spec) -> Edits:
     """The policy's edits, checked against the graphs and against what the model can see."""
     if not isinstance(policy, Policy):
         raise TypeError(f"Expected an enfa.Policy such as enfa.NodeMarking(), got {policy!r}")
-    if spec.edge_attr and graphs.edge_attr is None:
+    edits = check_edits(graphs, policy.edits(graphs), repr(policy))
+    if edits.edge_marks.shape[1] and not spec.edge_attr:
+        raise ValueError(
+            f"{policy!r} marks edges, but the model's conv does not read edge attributes: use one that does "
+            f"(conv='gine') and set edge_mark_channels={edits.edge_marks.shape[1]}"
+        )
+    if spec.output == "root" and (edits.root is None or edits.root.shape[1] not in (1, 2)):
+        raise ValueError(
+            f"{policy!r} does not say which node each subgraph is about, but the model's readout='root' reads that: "
+            f"use a policy with roots, such as NodeMarking, EgoNets or EdgeMarking, or readout='node'"
+        )
+    if spec.edge_attr and graphs.edge_attr is None and not edits.edge_marks.shape[1]:
         raise ValueError(
             "Expected 'edge_attr' in the graphs, because the model reads edge attributes; graph 0 has none"
         )
-    edits = policy.edits(graphs).check(graphs, repr(policy))
-    if (edits.edge_value > 0).any() and not spec.edge_attr:
-        raise ValueError(f"{policy!r} marks edges, but the model's conv does not read edge attributes")
     return edits
 
 
 def sources_of(graphs: GraphSet, edits: Edits, spec: Spec) -> tuple[Sources, np.ndarray]:
     """What a :class:`Slicer` needs beside the rows, and the kind of each node in table 0."""
     kind, feature, of_graph = start_kinds(graphs, spec.share)
-    size = np.diff(graphs.node_ptr)[edits.graph] - edits.deleted
     sources = Sources(
-        spec, graphs.node_ptr, edits.sub_ptr, size, feature, of_graph, graphs.x, edits.marks,
+        spec, graphs.node_ptr, edits.sub_ptr, edits.sizes(graphs), feature, of_graph, graphs.x, edits.marks,
         graphs.edge_attr if spec.edge_attr else None, edits.edge_marks, largest_values(graphs),
+        edits.keeps, local_roots(graphs, edits) if spec.output == "root" else None,
     )  # fmt: skip
     return sources, kind
+
+
+def local_roots(graphs: GraphSet, edits: Edits) -> np.ndarray | None:
+    """int64 [S, roots]: counted within each graph; -1 where there is none."""
+    if edits.root is None:
+        return None
+    return np.where(edits.root < 0, -1, edits.root - graphs.node_ptr[edits.graph][:, None])
 
 
 def plan_of(graphs: GraphSet, edits: Edits, spec: Spec, kind: str = "distinct") -> Plan:

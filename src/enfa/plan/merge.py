@@ -32,4 +32,11 @@ def merge_rows(into: DistinctRows, new: DistinctRows, reads_input: bool) -> None
     delta = into.deltas.absorb(new.deltas, item_map=row)
     into.base_row = np.concatenate([into.base_row, row[new.base_row]])
     into.sub_delta = np.concatenate([into.sub_delta, delta[new.sub_delta]])
+    into.graph_rows = np.concatenate([into.graph_rows, new.graph_rows])  # the same rows, under other numbers
+    if new.sub_root is not None and into.sub_root is not None:
+        roots = np.where(new.sub_root < 0, -1, row[new.sub_root]).astype(np.int32)
+        into.sub_root = np.concatenate([into.sub_root, roots])
+    if new.nodes is not None and into.nodes is not None and new.node_sum is not None and into.node_sum is not None:
+        sums = into.nodes.absorb(new.nodes, item_map=row)
+        into.node_sum = np.concatenate([into.node_sum, sums[new.node_sum]])
     into.affected = [a + b for a, b in zip(into.affected, new.affected)]

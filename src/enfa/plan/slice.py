@@ -7,9 +7,11 @@ work for rows of other graphs: the cost is that of the plan that comes out.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from enfa.edits.edits import chosen_subgraphs
 from enfa.graphs.graphset import ranges
 from enfa.plan.distinct import DistinctLayer, DistinctRows
 from enfa.plan.expand import edge_tables
@@ -37,6 +39,8 @@ class Sources:
     edge_attr: np.ndarray | None  # distinct rows; None where the model reads none
     edge_marks: np.ndarray
     limits: tuple[tuple[int, ...], tuple[int, ...]]
+    keeps: np.ndarray | None = None  # bool [S]: subgraphs whose pool is their delta alone
+    root: np.ndarray | None = None  # int64 [S, roots], counted within each graph; only for spec.output "root"
 
 
 class _Wanted:
@@ -96,19 +100,25 @@ class Slicer:
 
     def _plan(self, graphs: np.ndarray) -> Plan:
         s, spec, tables = self.sources, self.sources.spec, self.rows
-        nodes, subs = np.diff(s.node_ptr)[graphs], np.diff(s.sub_ptr)[graphs]
-        node_graph = np.repeat(np.arange(len(graphs)), nodes)
-        sub = ranges(s.sub_ptr[graphs], subs)
+        sub, subs = chosen_subgraphs(s.sub_ptr, graphs, None)
+        sub_graph = np.repeat(np.arange(len(graphs)), subs)
+        edited = np.ones(len(sub), bool) if s.keeps is None else ~s.keeps[sub]
+        using = np.bincount(sub_graph[edited], minlength=len(graphs))  # subgraphs that pool base rows
+        # contexts are those of all nodes; roots alone need no base pool
+        with_base = np.arange(len(graphs)) if spec.context is not None else np.flatnonzero(using * (not spec.pruned))
+        nodes = np.diff(s.node_ptr)[graphs[with_base]]
+        node_graph = np.repeat(with_base, nodes)
 
         deltas = self._wanted(tables.deltas)
         sub_delta = deltas.add(tables.sub_delta[sub])
         delta_ptr, delta_row, delta_count = _items(tables.deltas, deltas.rows)
         wanted = self._wanted(tables.layers[-1].table)
-        base_row = wanted.add(tables.base_row[ranges(s.node_ptr[graphs], nodes)])
+        base_row = wanted.add(tables.base_row[ranges(s.node_ptr[graphs[with_base]], nodes)])
         delta_row = wanted.add(delta_row)
+        off = self._read_off(graphs, sub, sub_graph, wanted)
         # how many (subgraph, node) pairs a row of table L stands for
         copies = np.zeros(wanted.count, np.int64)
-        np.add.at(copies, base_row, subs[node_graph])
+        np.add.at(copies, base_row, using[node_graph])
         weight = np.bincount(sub_delta, minlength=deltas.count)
         np.add.at(copies, delta_row, delta_count * np.repeat(weight, np.diff(delta_ptr)))
 
@@ -142,13 +152,35 @@ class Slicer:
                 node_graph=tensor(node_graph),
                 delta=Sums(tensor(delta_ptr), tensor(delta_row), tensor(delta_count)),
                 sub_delta=tensor(sub_delta),
-                sub_graph=tensor(np.repeat(np.arange(len(graphs)), subs)),
+                sub_graph=tensor(sub_graph),
                 sub_size=tensor(s.sub_size[sub]),
+                **off,
+                sub_base=None if edited.all() else tensor(np.where(edited, sub_graph, len(graphs))),
             ),
             limits=s.limits,
             num_pairs=int(s.sub_size[sub].sum()),
             graph_ids=tensor(graphs),
         )
+
+    def _read_off(
+        self, graphs: np.ndarray, sub: np.ndarray, sub_graph: np.ndarray, wanted: _Wanted
+    ) -> dict[str, Any]:
+        """The parts of the readout that ``spec.output`` asks for."""
+        s, tables = self.sources, self.rows
+        nodes = np.diff(s.node_ptr)[graphs]
+        if s.spec.output == "root":
+            assert s.root is not None and tables.sub_root is not None
+            rooted = s.root[sub][:, 0] >= 0
+            sub, first = sub[rooted], (np.cumsum(nodes) - nodes)[sub_graph[rooted], None]
+            roots = tables.sub_root[sub]
+            rows = wanted.add(roots.reshape(-1)).reshape(roots.shape)
+            return {"root_row": tensor(rows), "root_node": tensor(s.root[sub] + first)}
+        if s.spec.output == "node":
+            assert tables.nodes is not None and tables.node_sum is not None
+            # one entry per node, not per distinct one: what follows is as long anyway
+            ptr, row, count = _items(tables.nodes, tables.node_sum[ranges(s.node_ptr[graphs], nodes)])
+            return {"nodes": Sums(tensor(ptr), tensor(wanted.add(row)), tensor(count))}
+        return {}
 
     def _layer(
         self, layer: DistinctLayer, wanted: _Wanted, before: _Wanted, base: np.ndarray, copies: np.ndarray

@@ -20,6 +20,10 @@ class Spec:
         edge_attr: whether convs read edge attributes; where they do not, rows that differ in nothing else
             are the same row.
         share: ``"dataset"``: rows may be shared between graphs; ``"graph"``: only within one.
+        output: what is read off table L: pools of subgraphs (``"graph"``), the rows of their roots (``"root"``), or for
+            every node the sum of its rows over the bag (``"node"``).
+        pruned: whether rows that no root ever reads may be left out. Not with BatchNorm, whose statistics count
+            them, nor with a context.
     """
 
     num_layers: int
@@ -28,6 +32,8 @@ class Spec:
     degrees: bool = False
     edge_attr: bool = False
     share: str = "dataset"
+    output: str = "graph"
+    pruned: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.num_layers, int) or self.num_layers < 1:
@@ -38,6 +44,10 @@ class Spec:
             raise ValueError("Expected a context for context_encoder=True, got context=None")
         if self.share not in ("dataset", "graph"):
             raise ValueError(f"Expected share to be 'dataset' or 'graph', got {self.share!r}")
+        if self.output not in ("graph", "root", "node"):
+            raise ValueError(f"Expected output to be 'graph', 'root' or 'node', got {self.output!r}")
+        if self.pruned and (self.output != "root" or self.context is not None):
+            raise ValueError("Expected output='root' and no context for pruned=True: otherwise every row is read")
 
     def differences(self, other: Spec) -> list[str]:
         """Where two specs differ, as "name: mine here, theirs there"."""

@@ -12,30 +12,28 @@ Table 1 starts with the base rows, those of the unedited path, then has those th
     1  middle          0      [0, 0]       0      nothing: b is always affected, but b's base row
     2  end, marked     1      [0]          2      (a, a) (c, c)
     3  middle          0      [0, 1]       2      (a, b) (c, b)
-    4  end             0      [1]          2      (b, a) (b, c)
-    5  middle, marked  1      [0, 0]       1      (b, b)
+    4  middle, marked  1      [0, 0]       1      (b, b)
+    5  end             0      [1]          2      (b, a) (b, c)
 
-so ``self_row = [0, 0, 1, 0, 0, 1]``, ``in_ptr = [0, 1, 3, 4, 6, 7, 9]``, ``in_row = [0, 0,0, 0, 0,1, 1, 0,0]``. The
+so ``self_row = [0, 0, 1, 0, 1, 0]``, ``in_ptr = [0, 1, 3, 4, 6, 8, 9]``, ``in_row = [0, 0,0, 0, 0,1, 0,0, 1]``. The
 readout has ``base_row = [0, 1, 0]`` and two distinct deltas: subgraphs a and c swap {0, 1} for {2, 3}, subgraph b
-swaps {0, 0, 1} for {4, 4, 5}; so ``sub_delta = [0, 1, 0]``, and the lists of (row, count) are
-``[(0, -1), (1, -1), (2, 1), (3, 1)]`` and ``[(0, -2), (1, -1), (4, 2), (5, 1)]``.
+swaps {0, 0, 1} for {4, 5, 5}; so ``sub_delta = [0, 1, 0]``, and the lists of (row, count) are
+``[(0, -1), (1, -1), (2, 1), (3, 1)]`` and ``[(0, -2), (1, -1), (4, 1), (5, 2)]``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from enfa.plan.arrays import Arrays
 from enfa.plan.cost import Cost
 from enfa.plan.spec import Spec
 
 __all__ = ["Context", "Layer", "Links", "Plan", "Readout", "Sums"]
-
-T = TypeVar("T", bound="_Arrays")
-
 
 def _check(what: str, index: Tensor, limit: int) -> None:
     if index.numel() and not 0 <= int(index.min()) <= int(index.max()) < limit:
@@ -50,50 +48,13 @@ def _check_ptr(what: str, ptr: Tensor, length: int) -> None:
 
 
 @dataclass(eq=False)
-class _Arrays:
-    """Moves, and counts the bytes of, whatever tensors a dataclass holds."""
-
-    def to(self: T, device: Any, non_blocking: bool = False) -> T:
-        def move(value: Any) -> Any:
-            if isinstance(value, (Tensor, _Arrays)):
-                return value.to(device, non_blocking=non_blocking)
-            if isinstance(value, list):
-                return [move(v) for v in value]
-            return value
-
-        return replace(self, **{f.name: move(getattr(self, f.name)) for f in fields(self) if f.init})
-
-    def tensors(self) -> list[Tensor]:
-        """Every tensor held, each storage once."""
-        found: dict[int, Tensor] = {}
-        todo: list[Any] = [getattr(self, f.name) for f in fields(self)]
-        while todo:
-            value = todo.pop()
-            if isinstance(value, Tensor):
-                found[value.data_ptr() if value.numel() else id(value)] = value
-            elif isinstance(value, list):
-                todo += value
-            elif isinstance(value, _Arrays):
-                todo += [getattr(value, f.name) for f in fields(value)]
-        return list(found.values())
-
-    def pin_memory(self: T) -> T:
-        def pin(value: Any) -> Any:
-            if isinstance(value, (Tensor, _Arrays)):
-                return value.pin_memory()
-            return [pin(v) for v in value] if isinstance(value, list) else value
-
-        return replace(self, **{f.name: pin(getattr(self, f.name)) for f in fields(self) if f.init})
-
-
-@dataclass(eq=False)
-class Sums(_Arrays):
+class Sums(Arrays):
     """Weighted sums over rows: entry n is the sum of ``count * row`` over ``ptr[n]:ptr[n+1]``."""
 
     ptr: Tensor  # int64 [n+1]
     row: Tensor  # int64 [k]
     count: Tensor  # int64 [k], may be negative
-    cache: dict[str, Tensor] = field(default_factory=dict, repr=False, init=False)
+    cache: dict[str, Any] = field(default_factory=dict, repr=False, init=False)
 
     def check(self, what: str, rows: int) -> None:
         _check_ptr(f"{what}.ptr", self.ptr, len(self.row))
@@ -101,14 +62,14 @@ class Sums(_Arrays):
 
 
 @dataclass(eq=False)
-class Links(_Arrays):
+class Links(Arrays):
     """R rows, each with its own row and its incoming rows in the table before."""
 
     self_row: Tensor  # int64 [R]
     in_ptr: Tensor  # int64 [R+1]
     in_row: Tensor  # int64 [M]
     in_edge: Tensor  # int64 [M], row of Plan.edge_attr and Plan.edge_mark
-    cache: dict[str, Tensor] = field(default_factory=dict, repr=False, init=False)
+    cache: dict[str, Any] = field(default_factory=dict, repr=False, init=False)
 
     @property
     def num_rows(self) -> int:
@@ -128,7 +89,7 @@ class Links(_Arrays):
 
 
 @dataclass(eq=False)
-class Context(_Arrays):
+class Context(Arrays):
     """Per distinct context a sum over the bag, and optionally a layer over the original graph's edges."""
 
     sums: Sums
@@ -137,7 +98,7 @@ class Context(_Arrays):
 
 
 @dataclass(eq=False)
-class Layer(_Arrays):
+class Layer(Arrays):
     """Table i. Conv rows come from ``links``; the table is ``conv[source] (+ context[context_row])``.
 
     ``source`` is the paper's replacement step h[pvt>i] = ho[ind[pvt>i]]: a gather and nothing else.
@@ -148,7 +109,7 @@ class Layer(_Arrays):
     source: Tensor | None = None  # int64 [R'], None: the conv rows themselves
     context: Context | None = None
     context_row: Tensor | None = None  # int64 [R']
-    cache: dict[str, Tensor] = field(default_factory=dict, repr=False, init=False)
+    cache: dict[str, Any] = field(default_factory=dict, repr=False, init=False)
 
     @property
     def num_rows(self) -> int:
@@ -161,8 +122,11 @@ class Layer(_Arrays):
 
 
 @dataclass(eq=False)
-class Readout(_Arrays):
-    """What each subgraph pools: its graph's base rows (if the plan has any) plus a delta."""
+class Readout(Arrays):
+    """What each subgraph pools: its graph's base rows (if the plan has any) plus a delta.
+
+    A graph in whose bag no subgraph needs them may lack its base rows: N counts the nodes of the others then.
+    """
 
     base_row: Tensor | None  # int64 [N] row of table L; None: the deltas are complete
     node_graph: Tensor  # int64 [N]
@@ -170,11 +134,17 @@ class Readout(_Arrays):
     sub_delta: Tensor  # int64 [S]
     sub_graph: Tensor  # int64 [S]
     sub_size: Tensor  # int64 [S], nodes of each subgraph
-    cache: dict[str, Tensor] = field(default_factory=dict, repr=False, init=False)
+    sub_base: Tensor | None = None  # int64 [S], the graph whose base rows count, or the number of graphs for none
+    # only for spec.output == "root": T subgraphs that have roots, one or two each
+    root_row: Tensor | None = None  # int64 [T, roots], row of table L
+    root_node: Tensor | None = None  # int64 [T, roots], nodes counted through the plan's graphs
+    # only for spec.output == "node"
+    nodes: Sums | None = None  # for every node of the plan's graphs, its rows of table L over the bag
+    cache: dict[str, Any] = field(default_factory=dict, repr=False, init=False)
 
 
 @dataclass(eq=False)
-class Plan(_Arrays):
+class Plan(Arrays):
     """Tables 0…L for a list of graphs."""
 
     kind: str
@@ -205,7 +175,7 @@ class Plan(_Arrays):
         return Cost(
             rows=[layer.links.num_rows for layer in self.layers],
             edges=[len(layer.links.in_row) for layer in self.layers],
-            bytes=sum(t.numel() * t.element_size() for t in self.tensors()),
+            bytes=sum(t.numel() * t.element_size() for t in self.tensors(cached=False)),
         )
 
     def check(self) -> Plan:
@@ -234,4 +204,8 @@ class Plan(_Arrays):
             _check("base_row", self.readout.base_row, rows)
         self.readout.delta.check("delta", rows)
         _check("sub_delta", self.readout.sub_delta, len(self.readout.delta.ptr) - 1)
+        if self.readout.root_row is not None:
+            _check("root_row", self.readout.root_row, rows)
+        if self.readout.nodes is not None:
+            self.readout.nodes.check("nodes", rows)
         return self

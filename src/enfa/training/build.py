@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 from torch_geometric.data import Data
 
 from enfa.batch import CompiledDataset
@@ -91,8 +90,8 @@ def make_model(config: Config, problem: Problem) -> SubgraphGNN:
 
 
 def compile_for(
-    config: Config, graphs: Sequence[Data], model: SubgraphGNN | nn.Module, progress: bool = False
+    config: Config, graphs: Sequence[Data], model: SubgraphGNN, progress: bool = False
 ) -> CompiledDataset:
     return compile_dataset(
         graphs, make_policy(config), model.spec, config.cache, progress, kind=config.plan, threads=config.threads
-    )  # type: ignore[arg-type]
+    )

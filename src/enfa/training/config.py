@@ -31,7 +31,9 @@ class Config:
 
     dataset: str = _setting("a name that enfa.datasets.load knows, or the path of an .npz file")
     root: str = _setting("folder of the raw files (or of NAME.npz)", "data")
-    metric: Literal["accuracy", "rocauc", "ap"] | None = _setting("for an .npz file: another than its labels suggest", None)
+    metric: Literal["accuracy", "rocauc", "ap"] | None = _setting(
+        "for an .npz file: another than its labels suggest", None
+    )
     use_node_attr: bool = _setting("read the continuous node attributes of a TU dataset or .npz file too", False)
     fold: int = _setting("which fold is tested", 0)
     fold_seed: int = _setting("which drawing of the folds", 0)

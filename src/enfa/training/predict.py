@@ -30,7 +30,9 @@ def read_smiles(path: Path) -> list[str]:
                 rows = csv.DictReader(file)
                 names = {name.strip().lower(): name for name in rows.fieldnames or ()}
                 if "smiles" not in names:
-                    raise ValueError(f"{path}: Expected a column 'smiles', got {', '.join(rows.fieldnames or ()) or 'none'}")
+                    raise ValueError(
+                        f"{path}: Expected a column 'smiles', got {', '.join(rows.fieldnames or ()) or 'none'}"
+                    )
                 found = [row[names["smiles"]].strip() for row in rows]
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not a text file of SMILES strings") from error
@@ -64,7 +66,7 @@ def probabilities(checkpoint: str | Path, graphs: Sequence[Data], batch_size: in
 
 
 def predict(checkpoint: str | Path, path: Path, batch_size: int = 32) -> list[dict[str, Any]]:
-    """A row per graph: its number, its SMILES, its class where there are classes, and the probability of each output."""
+    """A row per graph: its number, its SMILES, its class where there are classes, the probability of each output."""
     _, config, _ = load_model(checkpoint)
     graphs, smiles = read_graphs(path, config.use_node_attr)
     found, task = probabilities(checkpoint, graphs, batch_size)

@@ -47,7 +47,9 @@ class Results:
             return cls(path, config, [])
         found = cls.load(path)
         there, here = found.config.to_dict(), config.to_dict()
-        differ = [f"{k} is {there[k]!r} there and {here[k]!r} here" for k in here if k not in _PLACE and there[k] != here[k]]
+        differ = [
+            f"{k} is {there[k]!r} there and {here[k]!r} here" for k in here if k not in _PLACE and there[k] != here[k]
+        ]
         if differ:
             raise ValueError(f"{path} holds runs with other settings ({', '.join(differ)}): set name=... to keep both")
         return found

@@ -115,10 +115,16 @@ def _trainer(config: Config, folder: Path, progress: bool, deadline: float | Non
         threshold = None if config.stop_at is None else config.stop_at - 1e-6
         callbacks.append(
             EarlyStopping(
-                "valid/score", mode="max", patience=patience, stopping_threshold=threshold, check_on_train_epoch_end=True
+                "valid/score",
+                mode="max",
+                patience=patience,
+                stopping_threshold=threshold,
+                check_on_train_epoch_end=True,
             )
         )
-    accelerator = {"gpu": "gpu", "cpu": "cpu", "auto": "gpu" if torch.cuda.is_available() else "cpu"}[config.accelerator]
+    accelerator = {"gpu": "gpu", "cpu": "cpu", "auto": "gpu" if torch.cuda.is_available() else "cpu"}[
+        config.accelerator
+    ]
     if accelerator == "gpu" and torch.cuda.device_count() < config.devices:
         raise ValueError(f"Expected devices={config.devices} GPUs, got {torch.cuda.device_count()}")
     return pl.Trainer(
@@ -142,13 +148,11 @@ def _started_by_another() -> bool:
     return int(os.environ.get("LOCAL_RANK", 0)) > 0
 
 
-def fit(
-    config: Config, *, resume: bool = False, progress: bool = True, deadline: float | None = None
-) -> Record | None:
+def fit(config: Config, *, resume: bool = False, progress: bool = True, deadline: float | None = None) -> Record | None:
     """Train, and return the run's record; None in processes that only helped.
 
-    ``deadline`` (of ``time.monotonic``) ends the run at the end of the epoch in which it passes. Checkpoints are written
-    at the end of every epoch, so an interrupted run loses the epoch it was in.
+    ``deadline`` (of ``time.monotonic``) ends the run at the end of the epoch in which it passes. Checkpoints are
+    written at the end of every epoch, so an interrupted run loses the epoch it was in.
     """
     folder = folder_of(config)
     last = folder / LAST

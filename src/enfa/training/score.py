@@ -18,7 +18,7 @@ __all__ = ["TaskMean", "make_metric", "summed_loss"]
 def summed_loss(logits: Tensor, y: Tensor, task: str) -> tuple[Tensor, Tensor]:
     """The loss summed over all measured labels, and how many these are. The loss of a batch is their quotient.
 
-    ``"multiclass"``: logits [G, C], y int64 [G], cross entropy. ``"binary"``: logits and y [G, T], binary cross entropy.
+    ``"multiclass"``: logits [G, C], y int64 [G], cross entropy. ``"binary"``: logits, y [G, T], binary cross entropy.
     """
     if task == "multiclass":
         return F.cross_entropy(logits, y, reduction="sum"), torch.tensor(float(len(y)), device=y.device)

@@ -22,7 +22,7 @@ def read_results(folder: Path) -> list[Results]:
 
 
 def _rows(results: Sequence[Results]) -> list[tuple[str, ...]]:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for of in results:
         summary = of.summary()
         if summary is None:
@@ -51,10 +51,10 @@ _INTRO = """\
 Generated from the files under `results/` by `enfa table`; edit those, not this. Numbers are percent, mean ± standard
 deviation over runs, as they came out. The column *paper* is what the ENFA paper reports for the same setting.
 
-Protocol. PROTEINS, EXP and CEXP: ten stratified folds, one run each; the test fold is the validation fold, and the number
-is that of the one epoch whose mean over the folds is best. That is the practice of GIN and ESAN, which the paper follows; it
-chooses the epoch on the test data, so it flatters. `validation=next` chooses on another fold. Datasets with an official
-split: the test score of the epoch with the best validation score.
+Protocol. PROTEINS, EXP and CEXP: ten stratified folds, one run each; the test fold is the validation fold, and the
+number is that of the one epoch whose mean over the folds is best. That is the practice of GIN and ESAN, which the paper
+follows; it chooses the epoch on the test data, so it flatters. `validation=next` chooses on another fold. Datasets with
+an official split: the test score of the epoch with the best validation score.
 
 """
 

@@ -6,8 +6,11 @@ import inspect
 from typing import Any
 
 from enfa.edits.policies.edge_deletion import EdgeDeletion
+from enfa.edits.policies.edge_marking import EdgeMarking
+from enfa.edits.policies.ego_nets import EgoNets
 from enfa.edits.policies.node_deletion import NodeDeletion
 from enfa.edits.policies.node_marking import NodeMarking
+from enfa.edits.policies.reconstruction import Reconstruction
 from enfa.edits.policy import Policy
 from enfa.graphs.names import unknown
 
@@ -17,14 +20,17 @@ POLICIES: dict[str, type[Policy]] = {
     "node_marking": NodeMarking,
     "node_deletion": NodeDeletion,
     "edge_deletion": EdgeDeletion,
+    "edge_marking": EdgeMarking,
+    "ego_nets": EgoNets,
+    "reconstruction": Reconstruction,
 }
 
 
 def policy_from(name: str, **params: Any) -> Policy:
     """A policy by name, as configuration files give it.
 
-    >>> policy_from("node_deletion", isolate=True)
-    NodeDeletion(isolate=True)
+    >>> policy_from("ego_nets", hops=2, mark=True)
+    EgoNets(hops=2, mark=True, isolate=False)
     """
     if name not in POLICIES:
         raise unknown("the policy", name, POLICIES)
@@ -35,4 +41,7 @@ def policy_from(name: str, **params: Any) -> Policy:
             raise unknown(f"a parameter of {name}", param, known) if known else ValueError(
                 f"{name} has no parameters, got {param!r}"
             )
+    for param, of in known.items():
+        if of.default is inspect.Parameter.empty and param not in params:
+            raise ValueError(f"Expected the parameter {param!r} for the policy {name}, got {sorted(params) or 'none'}")
     return cls(**params)

@@ -30,7 +30,7 @@ def undirected_edges(graphs: GraphSet, policy: str) -> tuple[np.ndarray, np.ndar
 class EdgeDeletion(Policy):
     """Subgraph r of a graph lacks its undirected edge r, in both directions. Parallel edges count each.
 
-    A graph without edges has one subgraph: itself.
+    The ends of the edge are the roots of the subgraph. A graph without edges has one subgraph: itself.
     """
 
     marks = ((0.0,),)
@@ -43,4 +43,6 @@ class EdgeDeletion(Policy):
         keep[1::2] = edge != partner
         counts = np.where(edge == partner, 1, 2)
         both = both[keep]
-        return Edits.build(per_graph, edge=(counts, both, np.full_like(both, DELETE)), marks=self.marks)
+        ends = np.stack([graphs.src[edge], graphs.dst[edge]], axis=1)
+        delete = counts, both, np.full_like(both, DELETE)
+        return Edits.build(per_graph, edge=delete, marks=self.marks, root=ends)

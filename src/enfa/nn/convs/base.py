@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from enfa.nn.norm import CountedBatchNorm
+from enfa.nn.norm import CountedBatchNorm, norm_relu
 from enfa.plan.make import unknown
 from enfa.plan.table import Links
 
-__all__ = ["NORMS", "Conv", "make_norm", "mlp"]
+__all__ = ["MLP", "NORMS", "Conv", "make_norm"]
 
 NORMS = ("batch", "layer", None)
 
@@ -23,14 +23,19 @@ def make_norm(norm: str | None, channels: int) -> nn.Module:
     raise unknown("norm", norm, [str(n) for n in NORMS])
 
 
-def mlp(in_channels: int, out_channels: int, norm: str | None) -> nn.Sequential:
+class MLP(nn.Sequential):
     """The update of GIN: linear, norm, ReLU, linear."""
-    return nn.Sequential(
-        nn.Linear(in_channels, out_channels),
-        make_norm(norm, out_channels),
-        nn.ReLU(),
-        nn.Linear(out_channels, out_channels),
-    )
+
+    def __init__(self, in_channels: int, out_channels: int, norm: str | None) -> None:
+        super().__init__(
+            nn.Linear(in_channels, out_channels),
+            make_norm(norm, out_channels),
+            nn.ReLU(),
+            nn.Linear(out_channels, out_channels),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self[3](norm_relu(self[1], self[0](x)))
 
 
 class Conv(nn.Module):
@@ -41,7 +46,9 @@ class Conv(nn.Module):
     """
 
     reads_edges: bool = False
+    needs_edges: bool = False  # cannot do without edge attributes
     reads_degrees: bool = False
+    links: frozenset[str] = frozenset()  # what forward reads of links on a GPU: names from enfa.plan.prepare.LINKS
 
     def __init__(self, in_channels: int, out_channels: int, edge_dim: int, norm: str | None) -> None:
         super().__init__()

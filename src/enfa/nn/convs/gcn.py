@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from enfa.nn.convs.base import Conv
-from enfa.nn.segment import gather, link_sum
+from enfa.nn.segment import merged_sum
 from enfa.plan.table import Links
 
 __all__ = ["GCN"]
@@ -18,6 +18,7 @@ class GCN(Conv):
     """
 
     reads_degrees = True
+    links = frozenset({"merged"})
 
     def __init__(self, in_channels: int, out_channels: int, edge_dim: int, norm: str | None) -> None:
         super().__init__(in_channels, out_channels, edge_dim, norm)
@@ -29,5 +30,4 @@ class GCN(Conv):
         assert degree is not None
         before, here = ((d.to(rows.dtype) + 1).rsqrt()[:, None] for d in degree)
         scaled = rows * before
-        incoming = gather(scaled, links.self_row, links.cache, "self") + link_sum(scaled, links)
-        return self.linear(here * incoming)
+        return self.linear(here * merged_sum(scaled, links))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from enfa.nn.convs.base import Conv, mlp
-from enfa.nn.segment import gather, link_sum
+from enfa.nn.convs.base import MLP, Conv
+from enfa.nn.segment import merged_sum
 from enfa.plan.table import Links
 
 __all__ = ["GIN"]
@@ -14,11 +14,13 @@ __all__ = ["GIN"]
 class GIN(Conv):
     """MLP(x_v + sum of x_u over edges u -> v), with eps = 0."""
 
+    links = frozenset({"merged"})
+
     def __init__(self, in_channels: int, out_channels: int, edge_dim: int, norm: str | None) -> None:
         super().__init__(in_channels, out_channels, edge_dim, norm)
-        self.mlp = mlp(in_channels, out_channels, norm)
+        self.mlp = MLP(in_channels, out_channels, norm)
 
     def forward(
         self, rows: Tensor, links: Links, edge: Tensor | None, degree: tuple[Tensor, Tensor] | None
     ) -> Tensor:
-        return self.mlp(gather(rows, links.self_row, links.cache, "self") + link_sum(rows, links))
+        return self.mlp(merged_sum(rows, links))

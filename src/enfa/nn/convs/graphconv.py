@@ -14,6 +14,8 @@ __all__ = ["GraphConv"]
 class GraphConv(Conv):
     """W1 x_v + W2 (sum of x_u over edges u -> v) + b."""
 
+    links = frozenset({"own", "incoming"})
+
     def __init__(self, in_channels: int, out_channels: int, edge_dim: int, norm: str | None) -> None:
         super().__init__(in_channels, out_channels, edge_dim, norm)
         self.own = nn.Linear(in_channels, out_channels, bias=False)

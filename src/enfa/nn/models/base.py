@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import torch
 from torch import Tensor, nn
 
 from enfa.nn.context import CONTEXTS, ContextBranch
@@ -14,9 +13,12 @@ from enfa.nn.dropout import KeyedDropout
 from enfa.nn.encode import EdgeEncoder, NodeEncoder
 from enfa.nn.execute import check_spec, execute
 from enfa.nn.layer import SubgraphLayer
-from enfa.nn.readout import BAGS, READOUTS, pool_bag, pool_nodes, readouts
+from enfa.nn.norm import CountedBatchNorm
+from enfa.nn.readout import BAGS, READOUTS, pool_bag, pool_nodes
 from enfa.nn.segment import gather
+from enfa.plan.derive import readouts
 from enfa.plan.make import unknown
+from enfa.plan.prepare import Needs
 from enfa.plan.spec import Spec
 from enfa.plan.table import Plan
 
@@ -88,12 +90,24 @@ class SubgraphGNN(nn.Module):
         self.layers = nn.ModuleList(layers)
         convs = [m for layer in layers for m in (layer.conv, layer.context and layer.context.conv) if m]
         reads_edges = any(c.reads_edges for c in convs) and self.edge_encoder is not None
-        if any(c.reads_edges for c in convs) and self.edge_encoder is None and conv == "gine":
-            raise ValueError("Expected edge_channels for conv='gine', which reads edge attributes, got None")
+        if any(c.needs_edges for c in convs) and self.edge_encoder is None:
+            name = repr(conv) if isinstance(conv, str) else type(layers[0].conv.conv).__name__
+            raise ValueError(f"Expected edge_channels for conv={name}, which reads edge attributes, got None")
+        output = readout if readout in ("root", "node") else "graph"
+        counted = any(isinstance(m, CountedBatchNorm) for m in self.layers.modules())
         self.spec = Spec(
-            num_layers, reads, bool(encoded), any(c.reads_degrees for c in convs), reads_edges, share
-        )
+            num_layers, reads, bool(encoded), any(c.reads_degrees for c in convs), reads_edges, share, output,
+            pruned=output == "root" and not counted and context is None,
+        )  # fmt: skip
         self.readout, self.bag, self.jk = readout, bag, jk
+        self.needs = Needs(
+            links=frozenset().union(*(layer.conv.links for layer in layers)),
+            context_links=frozenset().union(*(c.links for c in convs)) if context else frozenset(),
+            pool=readout,
+            tables=jk == "concat",
+            previous=residual or jk == "sum",
+            identities=dropout > 0,
+        )
         pooled = hidden_channels * (num_layers if jk == "concat" else 1)
         self.subgraph_mlp = nn.Sequential(nn.Linear(pooled, hidden_channels), nn.ReLU())
         self.head = nn.Sequential(
@@ -104,7 +118,7 @@ class SubgraphGNN(nn.Module):
         )
 
     def forward(self, plan: Plan) -> Tensor:
-        """[number of graphs, out_channels]."""
+        """[number of graphs, out_channels]; [rooted subgraphs or nodes, out_channels] for node-level readouts."""
         if not isinstance(plan, Plan):
             raise TypeError(f"Expected a plan from enfa.make_plan or enfa.DataLoader, got {type(plan).__name__}")
         check_spec(plan, self.spec)
@@ -114,19 +128,17 @@ class SubgraphGNN(nn.Module):
             edge = self.edge_encoder(plan, dtype)
         tables = execute(plan, self.encoder(plan, dtype), self.layers, edge)  # type: ignore[arg-type]
         pool = self.subgraph_mlp(self._pool(tables, plan))
+        if self.spec.output != "graph":
+            return self.head(pool)
         return self.head(pool_bag(pool, plan.readout, plan.num_graphs, self.bag))
 
     def _pool(self, tables: list[Tensor], plan: Plan) -> Tensor:
-        """[S, pooled channels]."""
+        """[S, pooled channels]; for node-level readouts one row per root or node."""
         if self.jk == "concat":
-            pools = [
-                pool_nodes(table, readout, plan.num_graphs, self.readout)
-                for table, readout in zip(tables, readouts(plan))
-            ]
-            return torch.cat(pools, 1)
+            return pool_nodes(tables, readouts(plan), plan.num_graphs, self.readout)
         rows = tables[-1]
         if self.jk == "sum":
             rows = tables[0]
             for table, layer in zip(tables[1:], plan.layers[1:]):
                 rows = table + gather(rows, layer.previous, layer.cache, "previous")
-        return pool_nodes(rows, plan.readout, plan.num_graphs, self.readout)
+        return pool_nodes([rows], [plan.readout], plan.num_graphs, self.readout)

@@ -15,8 +15,8 @@ class DSSGNN(SubgraphGNN):
     """DSS-GNN of Bevilacqua et al., ICLR 2022, and the cross-subgraph message passing of the ENFA paper (Eq. 6).
 
     Args:
-        context: ``"dss"``: relu(bn(conv(x)) + bn'(conv'(mean_k x_k))[v]), ESAN's layer; ``"identity"``: H_j + sum_k H_k;
-            ``"mpnn"``: H_j + Enc(sum_k H_k), with Enc a conv of the same type on the original graph.
+        context: ``"dss"``: relu(bn(conv(x)) + bn'(conv'(mean_k x_k))[v]), ESAN's layer; ``"identity"``: H_j + the sum
+            of all H_k; ``"mpnn"``: H_j + Enc(sum_k H_k), with Enc a conv of the same type on the original graph.
 
     All other arguments are those of :class:`~enfa.DSGNN`.
     """

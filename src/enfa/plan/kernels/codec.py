@@ -15,7 +15,8 @@ def decode(planes, delta, out):
         for k in range(width):
             value |= int(planes[k, i]) << (8 * k)
         if delta:
-            total += (value >> 1) ^ -(value & 1)
+            # 64-bit differences fill the sign bit: shift it down as any other
+            total += ((value >> 1) & 0x7FFFFFFFFFFFFFFF) ^ -(value & 1)
             out[i] = total
         else:
             top = 1 << (8 * width - 1) if width < 8 else 0

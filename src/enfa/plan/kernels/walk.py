@@ -9,7 +9,7 @@ from numba import njit
 
 from enfa.plan.kernels.intern import intern, pack, sort_items
 
-__all__ = ["base_rows", "deltas", "start_pairs", "walk"]
+__all__ = ["base_rows", "count_rows", "deltas", "root_rows", "start_pairs", "walk"]
 
 
 @njit(cache=True, nogil=True)
@@ -26,12 +26,13 @@ def base_rows(row, in_ptr, src, kind, items, slots, hashes, owns, ptr, stored, s
 @njit(cache=True, nogil=True)
 def start_pairs(
     start_kind, base, degrees, in_ptr, src, out_ptr, out_dst, dst,
-    node_ptr, node, node_value, edge_ptr, edge, edge_value,
+    keeps, node_ptr, node, node_value, edge_ptr, edge, edge_value,
     slots, hashes, owns, ptr, stored, size, pair_ptr, pair_node, pair_row,
 ):  # fmt: skip
     """Affected rows of table 0: edited nodes, and with ``degrees`` nodes whose in-degree changed.
 
-    The caller has made room for every pair.
+    A subgraph that keeps nodes has a pair for each of them, whether its row is the base row or not. The caller has made
+    room for every pair.
     """
     n = len(start_kind)
     mark = np.zeros(n, np.int64)  # of the nodes in this subgraph
@@ -62,7 +63,7 @@ def start_pairs(
                 if edge_value[q] < 0:
                     gone[edge[q]] = True
                     w = dst[edge[q]]
-                    if seen[w] != s:
+                    if seen[w] != s and not keeps[s]:
                         seen[w] = s
                         touched[count] = w
                         count += 1
@@ -74,11 +75,11 @@ def start_pairs(
                 degree = 0
                 if degrees:
                     for p in range(in_ptr[v], in_ptr[v + 1]):
-                        if mark[src[p]] >= 0 and not gone[p]:
+                        if mark[src[p]] >= 0 and not gone[p] and (not keeps[s] or seen[src[p]] == s):
                             degree += 1
                 items[0] = pack(mark[v], degree)
                 row = intern(start_kind[v], items, 1, slots, hashes, owns, ptr, stored, size)
-                if row == base[v]:
+                if row == base[v] and not keeps[s]:
                     continue
             pair_node[total] = v
             pair_row[total] = row
@@ -91,84 +92,148 @@ def start_pairs(
 
 
 @njit(cache=True, nogil=True)
+def _reach(roots, depth, in_ptr, src, stamp, reach, queue):
+    """Stamp the nodes from which a root can be reached in ``depth`` edges; returns how many stand in ``queue``."""
+    end = 0
+    for i in range(len(roots)):
+        if roots[i] >= 0 and reach[roots[i]] != stamp:
+            reach[roots[i]] = stamp
+            queue[end] = roots[i]
+            end += 1
+    at = 0
+    for _ in range(depth):
+        border = end
+        while at < border:
+            v = queue[at]
+            for p in range(in_ptr[v], in_ptr[v + 1]):
+                if reach[src[p]] != stamp:
+                    reach[src[p]] = stamp
+                    queue[end] = src[p]
+                    end += 1
+            at += 1
+    return end
+
+
+@njit(cache=True, nogil=True)
 def walk(
-    first, last, graph, graph_nodes, graph_edges, row, base, seen, in_ptr, src, kind, base_kind,
-    out_ptr, out_dst, dst, edge_ptr, edge, edge_value, pair_ptr, pair_node, pair_row, items, candidates,
+    first, last, keeps, roots, depth, row, base, seen, reach, in_ptr, src, kind, base_kind,
+    out_ptr, out_dst, dst, edge_ptr, edge, edge_value, pair_ptr, pair_node, pair_row, items, candidates, queue, need,
     slots, hashes, owns, ptr, stored, size, next_ptr, next_node, next_row,
 ):  # fmt: skip
     """One layer: from the affected (node, row) pairs of table i-1 to those of table i.
 
     ``row[v]`` holds the base rows of table i-1, ``base[v]`` those of table i; ``row`` and ``kind`` are overwritten
     for one subgraph at a time and restored. Candidates are the affected nodes, whatever they send to, and the
-    targets of edited edges; one whose key turns out to be its base row is dropped again. ``items`` is scratch for the messages into one
-    node, ``candidates`` for the nodes of one graph.
+    targets of edited edges; one whose key turns out to be its base row is dropped again. A subgraph that keeps nodes
+    has these as candidates and no others, and drops none.
+
+    With ``depth >= 0`` only nodes from which a root can be reached in so many edges are candidates: no root
+    will ever read the others. ``items`` is scratch for the messages into one node, ``candidates`` and ``queue`` for
+    nodes. Where there is no room for a subgraph, ``need`` says how many rows and items it may add; ``need[2]`` adds up
+    the messages looked at.
     """
     for s in range(first, last):
-        g = graph[s]
-        if (
-            2 * (size[0] + graph_nodes[g] + 1) > len(slots)
-            or size[0] + graph_nodes[g] >= len(owns)
-            or size[1] + graph_edges[g] > len(stored)
-            or next_ptr[s] + graph_nodes[g] > len(next_node)
-        ):
-            return s
         begin, end = pair_ptr[s], pair_ptr[s + 1]
+        keep, near = keeps[s], 0
+        if depth >= 0:
+            near = _reach(roots[s], depth, in_ptr, src, s, reach, queue)
         count = 0
         for q in range(begin, end):
             v = pair_node[q]
             pair_row[q], row[v] = row[v], pair_row[q]  # swapped back below
             seen[v] = s
-            candidates[count] = v
-            count += 1
+            if depth < 0 or reach[v] == s:
+                candidates[count] = v
+                count += 1
         for q in range(edge_ptr[s], edge_ptr[s + 1]):
             e = edge[q]
             kind[e] = -1 if edge_value[q] < 0 else base_kind[e] + edge_value[q]
-            if seen[dst[e]] != s:
+            if seen[dst[e]] != s and not keep and (depth < 0 or reach[dst[e]] == s):
                 seen[dst[e]] = s
                 candidates[count] = dst[e]
                 count += 1
-        for q in range(begin, end):
-            v = pair_node[q]
-            for p in range(out_ptr[v], out_ptr[v + 1]):
-                w = out_dst[p]
-                if seen[w] != s:
-                    seen[w] = s
-                    candidates[count] = w
-                    count += 1
-        total = next_ptr[s]
+        if not keep:
+            for q in range(begin, end):
+                v = pair_node[q]
+                for p in range(out_ptr[v], out_ptr[v + 1]):
+                    w = out_dst[p]
+                    if seen[w] != s and (depth < 0 or reach[w] == s):
+                        seen[w] = s
+                        candidates[count] = w
+                        count += 1
+        messages = 0
         for c in range(count):
-            v = candidates[c]
-            own = row[v]
-            if own < 0:
-                next_node[total] = v
-                next_row[total] = -1
-                total += 1
-                continue
-            length = 0
-            for p in range(in_ptr[v], in_ptr[v + 1]):
-                r = row[src[p]]
-                if r >= 0 and kind[p] >= 0:
-                    items[length] = pack(r, kind[p])
-                    length += 1
-            sort_items(items, length)
-            new = intern(own, items, length, slots, hashes, owns, ptr, stored, size)
-            if new != base[v]:
-                next_node[total] = v
-                next_row[total] = new
-                total += 1
-        next_ptr[s + 1] = total
+            messages += in_ptr[candidates[c] + 1] - in_ptr[candidates[c]]
+        room = (
+            2 * (size[0] + count + 1) <= len(slots)
+            and size[0] + count < len(owns)
+            and size[1] + messages <= len(stored)
+            and next_ptr[s] + count <= len(next_node)
+        )
+        if room:
+            need[2] += messages
+            total = next_ptr[s]
+            for c in range(count):
+                v = candidates[c]
+                own = row[v]
+                if own < 0:
+                    next_node[total] = v
+                    next_row[total] = -1
+                    total += 1
+                    continue
+                length = 0
+                for p in range(in_ptr[v], in_ptr[v + 1]):
+                    r = row[src[p]]
+                    if r >= 0 and kind[p] >= 0 and (not keep or seen[src[p]] == s):
+                        items[length] = pack(r, kind[p])
+                        length += 1
+                sort_items(items, length)
+                new = intern(own, items, length, slots, hashes, owns, ptr, stored, size)
+                if keep or new != base[v]:
+                    next_node[total] = v
+                    next_row[total] = new
+                    total += 1
+            next_ptr[s + 1] = total
+        else:
+            need[0], need[1] = count, messages
+            for c in range(count):  # the stamps of this attempt, for the next
+                seen[candidates[c]] = -1
+            for c in range(near):
+                reach[queue[c]] = -1
         for q in range(begin, end):
             v = pair_node[q]
             pair_row[q], row[v] = row[v], pair_row[q]
         for q in range(edge_ptr[s], edge_ptr[s + 1]):
             e = edge[q]
             kind[e] = base_kind[e]
+        if not room:
+            return s
     return last
 
 
 @njit(cache=True, nogil=True)
-def deltas(first, last, base, pair_ptr, pair_node, pair_row, items, slots, hashes, owns, ptr, stored, size, result):
-    """What a subgraph's pool has more (or less) than its graph's: distinct lists of (row, net count)."""
+def root_rows(roots, base, pair_ptr, pair_node, pair_row, result):
+    """The row of every subgraph's roots; -1 where it has none."""
+    for s in range(len(roots)):
+        for i in range(roots.shape[1]):
+            v = roots[s, i]
+            if v < 0:
+                result[s, i] = -1
+                continue
+            result[s, i] = base[v]
+            for q in range(pair_ptr[s], pair_ptr[s + 1]):
+                if pair_node[q] == v:
+                    result[s, i] = pair_row[q]
+
+
+@njit(cache=True, nogil=True)
+def deltas(
+    first, last, keeps, base, pair_ptr, pair_node, pair_row, items, slots, hashes, owns, ptr, stored, size, result
+):  # fmt: skip
+    """What a subgraph's pool has more (or less) than its graph's: distinct lists of (row, net count).
+
+    For a subgraph that keeps nodes, its whole pool.
+    """
     for s in range(first, last):
         begin, end = pair_ptr[s], pair_ptr[s + 1]
         if (
@@ -179,8 +244,9 @@ def deltas(first, last, base, pair_ptr, pair_node, pair_row, items, slots, hashe
             return s
         length = 0
         for q in range(begin, end):
-            items[length] = np.int64(base[pair_node[q]]) * 2  # odd: one more; even: one less
-            length += 1
+            if not keeps[s]:
+                items[length] = np.int64(base[pair_node[q]]) * 2  # odd: one more; even: one less
+                length += 1
             if pair_row[q] >= 0:
                 items[length] = np.int64(pair_row[q]) * 2 + 1
                 length += 1
@@ -198,3 +264,20 @@ def deltas(first, last, base, pair_ptr, pair_node, pair_row, items, slots, hashe
                 kept += 1
         result[s] = intern(0, items, kept, slots, hashes, owns, ptr, stored, size)
     return last
+
+
+@njit(cache=True, nogil=True)
+def count_rows(node_ptr, sub_ptr, base, pair_ptr, pair_row, last, result):
+    """Distinct rows of each graph, base and affected ones. ``last[row]`` is scratch, -1 at first."""
+    for g in range(len(result)):
+        count = 0
+        for v in range(node_ptr[g], node_ptr[g + 1]):
+            if last[base[v]] != g:
+                last[base[v]] = g
+                count += 1
+        for q in range(pair_ptr[sub_ptr[g]], pair_ptr[sub_ptr[g + 1]]):
+            row = pair_row[q]
+            if row >= 0 and last[row] != g:
+                last[row] = g
+                count += 1
+        result[g] = count

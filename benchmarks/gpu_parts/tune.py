@@ -1,0 +1,140 @@
+"""Which tiles are fastest for each kernel, on the largest layer of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from enfa.nn.triton import gine, linear, norm, sums
+from enfa.plan.derive import kind_lists, merged_map, row_map
+from gpu_parts.cases import Case, Dataset, model_for, plan_for
+from gpu_parts.measure import kernel_us
+
+TILES = ((8, 32, 1), (16, 32, 2), (32, 32, 8), (4, 128, 1), (8, 128, 2), (16, 128, 4), (4, 512, 4), (16, 64, 4))
+SHARES = (
+    (32, 2048, 128, 4), (32, 4096, 128, 8), (64, 2048, 128, 4), (64, 4096, 128, 8), (64, 8192, 128, 8),
+    (64, 4096, 64, 4), (128, 4096, 128, 8),
+)  # fmt: skip
+PRODUCTS = (
+    (128, 64, 32, 4, 3), (128, 128, 32, 8, 3), (64, 64, 32, 4, 3), (128, 64, 32, 8, 3), (128, 64, 64, 4, 2),
+    (64, 32, 32, 4, 3),
+)  # fmt: skip
+
+
+def _time(call: Any) -> str | float:
+    try:
+        return kernel_us(call)
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error)[:60]}"
+
+
+def _best(found: dict[str, Any]) -> list[str]:
+    """The five fastest, microseconds."""
+    good = sorted((v, k) for k, v in found.items() if isinstance(v, float))
+    bad = [f"{k}: {v}" for k, v in found.items() if isinstance(v, str)]
+    return [f"{k}: {v:.1f} us" for v, k in good[:5]] + bad[:2]
+
+
+def lists(case: Case, data: Dataset, size: int) -> Iterator[tuple[str, list[str]]]:
+    """Sums over links and over the readout's deltas, both ways, by tile."""
+    model = model_for(case, data)
+    plan = plan_for(data, data.batch(size), "marking", model.spec, "distinct")
+    links, rows = plan.layers[-1].links, plan.layers[-2].num_rows
+    merged = merged_map(links, rows, kinds=data.molecules).to("cuda")
+    pool = row_map(plan.readout, links.num_rows, plan.num_graphs).to("cuda")
+    table, grad = (torch.randn(n, case.width, device="cuda") for n in (rows, links.num_rows))
+    calls = {
+        "pool forwards": lambda: sums.triton_sums(grad, pool.forward),
+        "pool backwards": lambda: sums.triton_sums(grad[: len(pool.forward)], pool.backward),
+    }
+    if data.molecules:
+        kinds, edge = kind_lists(links, len(plan.edge_mark)).to("cuda"), torch.randn(50, case.width, device="cuda")
+        edge = edge[: len(plan.edge_mark)]
+        calls |= {
+            "gine forwards": lambda: gine._forward(table, edge, merged.forward),
+            "gine backwards": lambda: gine._backward(grad, table, edge, merged.backward),
+            "gine edges": lambda: gine._edge_gradient(grad, table, edge, kinds),
+        }
+    else:
+        calls |= {
+            "links forwards": lambda: sums.triton_sums(table, merged.forward),
+            "links backwards": lambda: sums.triton_sums(grad, merged.backward),
+        }
+    original = sums.shape_of
+    for name, call in calls.items():
+        found = {"as it is": _time(call)}
+        for rows_, cols, warps in TILES:
+            if cols >= 2 * case.width:
+                continue
+            shape = {"ROWS": rows_, "COLS": cols, "num_warps": warps}
+            sums.shape_of = gine.shape_of = lambda *_, shape=shape: shape
+            found[str(shape)] = _time(call)
+        sums.shape_of = gine.shape_of = original
+        yield f"{case.name} {size} {name}", _best(found)
+
+
+def norms(rows: int, width: int) -> Iterator[tuple[str, list[str]]]:
+    x = torch.randn(rows, width, device="cuda", requires_grad=True)
+    grad, copies = torch.randn(rows, width, device="cuda"), torch.randint(0, 9, (rows,), device="cuda")
+    weight, bias = (torch.randn(width, device="cuda", requires_grad=True) for _ in range(2))
+    original, found = norm._launch, {"forwards": {}, "backwards": {}}
+    for cols, tile, parts, warps in SHARES:
+        if cols >= 2 * width:
+            continue
+
+        def launch(rows: int, channels: int, cols=cols, tile=tile, parts=parts, warps=warps):
+            blocks = -(-rows // (tile // cols))
+            share = -(-blocks // min(parts, blocks)) * (tile // cols)
+            grid = (-(-rows // share), -(-channels // cols))
+            return grid, share, {"ROWS": tile // cols, "COLS": cols, "num_warps": warps}
+
+        norm._launch, name = launch, f"cols {cols} tile {tile} parts {parts} warps {warps}"
+        out = norm.counted_norm(x, weight, bias, copies, 1e-5, True, None)[0]
+        found["forwards"][name] = _time(lambda: norm.counted_norm(x, weight, bias, copies, 1e-5, True, None))
+        found["backwards"][name] = _time(lambda out=out: torch.autograd.grad(out, x, grad, retain_graph=True))
+    norm._launch = original
+    for name, each in found.items():
+        yield f"norm {rows} x {width} {name}", _best(each)
+
+
+def products(rows: int, width: int) -> Iterator[tuple[str, list[str]]]:
+    """cuBLAS and ours; with the largest error relative to the largest entry."""
+    x, grad = torch.randn(rows, width, device="cuda"), torch.randn(rows, width, device="cuda")
+    weight, bias = torch.randn(width, width, device="cuda") / width**0.5, torch.randn(width, device="cuda")
+    exact = {
+        "forwards": F.linear(x.double(), weight.double(), bias.double()),
+        "backwards": grad.double() @ weight.double(), "weights": grad.double().T @ x.double(),
+    }  # fmt: skip
+    plain = {
+        "forwards": lambda: F.linear(x, weight, bias), "backwards": lambda: grad @ weight,
+        "weights": lambda: grad.T @ x,
+    }  # fmt: skip
+    tall = [t for t in PRODUCTS if t[1] < 2 * width]
+    ours = {
+        "forwards": lambda p, s: linear.tall_times(x, weight, bias, False, p, s),
+        "backwards": lambda p, s: linear.tall_times(grad, weight, None, True, p, s),
+        "weights": lambda p, s: linear.weight_gradient(grad, x, p, s, 64),
+    }
+    flop = 2 * rows * width * width
+    for name, call in plain.items():
+        found: dict[str, Any] = {}
+        for precision in ("highest", "high"):
+            torch.set_float32_matmul_precision(precision)
+            error = float((call().double() - exact[name]).abs().max() / exact[name].abs().max())
+            found[f"cuBLAS {precision} error {error:.1e}"] = _time(call)
+        torch.set_float32_matmul_precision("highest")
+        fastest: dict[str, Any] = {}
+        for shape in tall:
+            precision = "tf32x3"
+            key = f"{precision} {shape}"
+            fastest[key] = _time(lambda call=ours[name], p=precision, s=shape: call(p, s))
+            if isinstance(fastest[key], float) and fastest[key] == min(
+                v for k, v in fastest.items() if isinstance(v, float) and k.startswith(precision)
+            ):
+                error = (ours[name](precision, shape).double() - exact[name]).abs().max() / exact[name].abs().max()
+                fastest[f"{key} error {float(error):.1e}"] = fastest.pop(key)
+        lines = _best(found) + _best(fastest)
+        yield f"product {rows} x {width} {name}: {flop / 1e6:.0f} MFLOP", lines

@@ -1,0 +1,92 @@
+"""Refusing edits that make no sense."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from enfa.edits.edits import DELETE, Edits
+from enfa.graphs import GraphSet
+
+__all__ = ["check_edits"]
+
+
+def _check_targets(graphs: GraphSet, edits: Edits, policy: str, what: str) -> None:
+    """Inside the graph, a value that exists, and no target twice."""
+    if what == "node":
+        ptr, target, value, own, marks = edits.node_ptr, edits.node, edits.node_value, graphs.node_ptr, edits.marks
+    else:
+        ptr, target, value, own, marks = edits.edge_ptr, edits.edge, edits.edge_value, graphs.edge_ptr, edits.edge_marks
+    sub = np.repeat(np.arange(edits.num_subgraphs), np.diff(ptr))
+    graph = edits.graph[sub]
+    bad = (target < own[graph]) | (target >= own[graph + 1])
+    if bad.any():
+        i = int(np.argmax(bad))
+        raise ValueError(
+            f"{policy}: graph {graph[i]} has {own[graph[i] + 1] - own[graph[i]]} {what}s, but subgraph "
+            f"{sub[i] - edits.sub_ptr[graph[i]]} of its bag edits {what} {target[i] - own[graph[i]]}"
+        )
+    keeps = edits.kept[sub] & (what == "node")
+    bad = ((value != DELETE) | keeps) & ((value < np.where(keeps, 0, 1)) | (value >= len(marks)))
+    if bad.any():
+        i = int(np.argmax(bad))
+        raise ValueError(
+            f"{policy}: graph {graph[i]}: Expected a {what} edit to be DELETE or a mark from 1 to {len(marks) - 1} "
+            f"(or, in a subgraph that lists its nodes, 0), got {value[i]}"
+        )
+    key = np.sort(sub * (int(own[-1]) + 1) + target)
+    twice = key[1:][key[1:] == key[:-1]]
+    if len(twice):
+        s, t = divmod(int(twice[0]), int(own[-1]) + 1)
+        g = int(edits.graph[s])
+        raise ValueError(f"{policy}: graph {g}: subgraph {s - edits.sub_ptr[g]} edits {what} {t - own[g]} twice")
+
+
+def _lacks(graphs: GraphSet, edits: Edits, sub: np.ndarray, node: np.ndarray) -> np.ndarray:
+    """bool: whether subgraph ``sub`` lacks ``node``."""
+    there = edits.node_value != DELETE
+    if there.all() and not edits.kept.any():
+        return np.zeros(len(sub), bool)
+    width = graphs.num_nodes + 1
+    of_edit = np.repeat(np.arange(edits.num_subgraphs), np.diff(edits.node_ptr))
+    keys = of_edit * width + edits.node
+    wanted = sub * width + node
+    return np.where(edits.kept[sub], ~np.isin(wanted, keys[there]), np.isin(wanted, keys[~there]))
+
+
+def _check_contradictions(graphs: GraphSet, edits: Edits, policy: str) -> None:
+    """No mark on an edge whose end is deleted, no root that is."""
+    sub = np.repeat(np.arange(edits.num_subgraphs), np.diff(edits.edge_ptr))
+    marks = edits.edge_value != DELETE
+    sub, edge = sub[marks], edits.edge[marks]
+    for ends in (graphs.src, graphs.dst):
+        gone = _lacks(graphs, edits, sub, ends[edge])
+        if gone.any():
+            i = int(np.argmax(gone))
+            g = int(edits.graph[sub[i]])
+            first = graphs.node_ptr[g]
+            raise ValueError(
+                f"{policy}: graph {g}: subgraph {sub[i] - edits.sub_ptr[g]} marks the edge "
+                f"{graphs.src[edge[i]] - first} -> {graphs.dst[edge[i]] - first} and "
+                f"deletes node {ends[edge[i]] - first}"
+            )
+    if edits.root is None:
+        return
+    for column in edits.root.T:
+        rooted = np.flatnonzero(column >= 0)
+        outside = graphs.graph[np.minimum(column[rooted], graphs.num_nodes - 1)] != edits.graph[rooted]
+        gone = outside | (column[rooted] >= graphs.num_nodes) | _lacks(graphs, edits, rooted, column[rooted])
+        if gone.any():
+            s = int(rooted[np.argmax(gone)])
+            g = int(edits.graph[s])
+            raise ValueError(
+                f"{policy}: graph {g}: subgraph {s - edits.sub_ptr[g]} has node "
+                f"{column[s] - graphs.node_ptr[g]} as its root, but does not contain it"
+            )
+
+
+def check_edits(graphs: GraphSet, edits: Edits, policy: str) -> Edits:
+    """Refuse edits outside their graph and edits that contradict each other."""
+    _check_targets(graphs, edits, policy, "node")
+    _check_targets(graphs, edits, policy, "edge")
+    _check_contradictions(graphs, edits, policy)
+    return edits

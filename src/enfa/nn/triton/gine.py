@@ -1,0 +1,167 @@
+"""The sum of GINE, x_v + sum of relu(x_u + e_kind), without ever storing a message.
+
+Backwards, the mask of the ReLU is computed again. The gradient of the edge features has few rows and very many writers:
+messages stand ordered by kind, pieces of them are summed by programs of their own, and a second kernel adds the pieces
+of each kind in a fixed order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from enfa.nn.triton.sums import accumulator, add_pieces, piece_of, pieces_like, shape_of, store_sums
+from enfa.plan.order import CHUNK, Lists, SparseMap
+
+__all__ = ["gine_sum"]
+
+
+@triton.jit(do_not_specialize=["num_lists", "num_pieces"])
+def _forward_kernel(
+    table, edge, ptr, index, kind, extra, out, pieces, num_lists, num_pieces,
+    C: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr,
+    ROWS: tl.constexpr, COLS: tl.constexpr, UNROLL: tl.constexpr,
+):  # fmt: skip
+    items = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
+    inside = cols < C
+    begin, end = piece_of(items, ptr, extra, num_lists, num_pieces, CHUNK)
+    total = tl.zeros((ROWS, COLS), ACC)
+    for start in range(0, tl.max(end - begin), UNROLL):
+        for step in tl.static_range(UNROLL):
+            at = begin + start + step
+            here = at < end
+            row = tl.load(index + at, here, 0).to(tl.int64)
+            what = tl.load(kind + at, here, -1)
+            value = tl.load(table + row[:, None] * C + cols[None, :], here[:, None] & inside[None, :], 0).to(ACC)
+            sent = (what >= 0)[:, None]
+            shift = tl.load(edge + what[:, None] * C + cols[None, :], sent & inside[None, :], 0).to(ACC)
+            total += tl.where(sent, tl.maximum(value + shift, 0), value)
+    store_sums(total, items, cols, inside, out, pieces, num_lists, num_pieces, C)
+
+
+@triton.jit(do_not_specialize=["num_lists", "num_pieces"])
+def _backward_kernel(
+    grad, table, edge, ptr, index, kind, extra, out, pieces, num_lists, num_pieces,
+    C: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr,
+    ROWS: tl.constexpr, COLS: tl.constexpr, UNROLL: tl.constexpr,
+):  # fmt: skip
+    """For every row of the table the gradients of its readers, where the message was let through."""
+    items = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
+    inside = cols < C
+    begin, end = piece_of(items, ptr, extra, num_lists, num_pieces, CHUNK)
+    is_piece = (items >= num_lists) & (items < num_lists + num_pieces)
+    owner = tl.load(extra + 2 * num_pieces + items - num_lists, is_piece, 0)
+    mine = tl.where(items < num_lists, items, owner).to(tl.int64)
+    exists = (items < num_lists + num_pieces)[:, None] & inside[None, :]
+    value = tl.load(table + mine[:, None] * C + cols[None, :], exists, 0).to(ACC)
+    total = tl.zeros((ROWS, COLS), ACC)
+    for start in range(0, tl.max(end - begin), UNROLL):
+        for step in tl.static_range(UNROLL):
+            at = begin + start + step
+            here = at < end
+            row = tl.load(index + at, here, 0).to(tl.int64)
+            what = tl.load(kind + at, here, -1)
+            above = tl.load(grad + row[:, None] * C + cols[None, :], here[:, None] & inside[None, :], 0).to(ACC)
+            sent = (what >= 0)[:, None]
+            shift = tl.load(edge + what[:, None] * C + cols[None, :], sent & inside[None, :], 0).to(ACC)
+            total += tl.where(sent & (value + shift <= 0), 0, above)
+    store_sums(total, items, cols, inside, out, pieces, num_lists, num_pieces, C)
+
+
+@triton.jit(do_not_specialize=["num_pieces"])
+def _kinds_kernel(
+    grad, table, edge, target, source, extra, pieces, num_pieces,
+    C: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
+):  # fmt: skip
+    """One piece of the messages of one kind: the sum of what came through, backwards."""
+    piece = tl.program_id(0)
+    begin, end = tl.load(extra + piece), tl.load(extra + num_pieces + piece)
+    what = tl.load(extra + 2 * num_pieces + piece)
+    cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
+    inside = cols < C
+    shift = tl.load(edge + what * C + cols, inside, 0).to(ACC)
+    total = tl.zeros((ROWS, COLS), ACC)
+    for start in range(begin, end, ROWS):
+        at = start + tl.arange(0, ROWS)
+        here = at < end
+        mask = here[:, None] & inside[None, :]
+        to, of = tl.load(target + at, here, 0).to(tl.int64), tl.load(source + at, here, 0).to(tl.int64)
+        above = tl.load(grad + to[:, None] * C + cols[None, :], mask, 0).to(ACC)
+        value = tl.load(table + of[:, None] * C + cols[None, :], mask, 0).to(ACC)
+        total += tl.where(value + shift[None, :] > 0, above, 0)
+    tl.store(pieces + piece.to(tl.int64) * C + cols, tl.sum(total, 0), inside)
+
+
+def _grid(items: int, channels: int, shape: dict[str, Any]) -> tuple[int, int]:
+    return triton.cdiv(items, shape["ROWS"]), triton.cdiv(channels, shape["COLS"])
+
+
+def _forward(table: Tensor, edge: Tensor, lists: Lists) -> Tensor:
+    channels, pieces = table.shape[1], pieces_like(table, lists)
+    out = table.new_empty(len(lists), channels)
+    if not out.numel():
+        return out
+    shape = shape_of(channels)
+    _forward_kernel[_grid(len(lists) + len(pieces), channels, shape)](
+        table, edge, lists.ptr, lists.index, lists.other, lists.extra, out, pieces, len(lists), len(pieces),
+        C=channels, CHUNK=CHUNK, ACC=accumulator(table.dtype), UNROLL=4, **shape,
+    )  # fmt: skip
+    if len(pieces):
+        add_pieces(pieces, out, lists.long, add=True)
+    return out
+
+
+def _backward(grad: Tensor, table: Tensor, edge: Tensor, lists: Lists) -> Tensor:
+    channels, pieces = table.shape[1], pieces_like(table, lists)
+    out = table.new_empty(len(lists), channels)
+    if not out.numel():
+        return out
+    shape = shape_of(channels)
+    _backward_kernel[_grid(len(lists) + len(pieces), channels, shape)](
+        grad, table, edge, lists.ptr, lists.index, lists.other, lists.extra, out, pieces,
+        len(lists), len(pieces), C=channels, CHUNK=CHUNK, ACC=accumulator(table.dtype), UNROLL=4, **shape,
+    )  # fmt: skip
+    if len(pieces):
+        add_pieces(pieces, out, lists.long, add=True)
+    return out
+
+
+def _edge_gradient(grad: Tensor, table: Tensor, edge: Tensor, kinds: Lists) -> Tensor:
+    assert kinds.other is not None
+    channels, pieces = table.shape[1], pieces_like(table, kinds)
+    out = torch.empty_like(edge)
+    shape = shape_of(channels, 2048)
+    _kinds_kernel[len(pieces), triton.cdiv(channels, shape["COLS"])](
+        grad, table, edge, kinds.index, kinds.other, kinds.extra, pieces, len(pieces),
+        C=channels, ACC=accumulator(table.dtype), **shape,
+    )  # fmt: skip
+    add_pieces(pieces, out, kinds.long, add=False)
+    return out
+
+
+class _Gine(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, edge: Tensor, merged: SparseMap, kinds: Lists) -> Tensor:
+        table, edge = table.contiguous(), edge.to(table.dtype).contiguous()
+        ctx.save_for_backward(table, edge)
+        ctx.lists = merged.backward, kinds
+        return _forward(table, edge, merged.forward)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        (table, edge), (back, kinds) = ctx.saved_tensors, ctx.lists
+        grad = grad.contiguous()
+        of_table = _backward(grad, table, edge, back) if ctx.needs_input_grad[0] else None
+        of_edge = _edge_gradient(grad, table, edge, kinds) if ctx.needs_input_grad[1] else None
+        return of_table, of_edge, None, None
+
+
+def gine_sum(table: Tensor, edge: Tensor, merged: SparseMap, kinds: Lists) -> Tensor:
+    """[R, C] from a table [R', C], the features of every edge kind [KE, C] and the links in both orders."""
+    return _Gine.apply(table, edge, merged, kinds)

@@ -1,0 +1,139 @@
+"""Sums over lists of rows: CSR forwards, and over the transposed lists backwards.
+
+A program sums ``ROWS`` lists at once, a block of columns each, so that many independent gathers are in flight. Lists
+are cut at CHUNK entries; the pieces behind that are summed by programs of their own and added by a second, small
+kernel, in a fixed order. Every output element is written by one program: no atomic adds, the same bits in every run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from enfa.plan.order import CHUNK, Lists
+
+__all__ = ["accumulator", "add_pieces", "piece_of", "pieces_like", "shape_of", "store_sums", "triton_sums"]
+
+
+@triton.jit
+def piece_of(items, ptr, extra, num_lists, num_pieces, CHUNK: tl.constexpr):
+    """Where the entries of some items begin and end: a list's first CHUNK entries, or a later piece."""
+    is_list = items < num_lists
+    is_piece = (items >= num_lists) & (items < num_lists + num_pieces)
+    begin = tl.load(ptr + items, is_list, 0) + tl.load(extra + items - num_lists, is_piece, 0)
+    end = tl.minimum(tl.load(ptr + items + 1, is_list, 0), begin + CHUNK)
+    end += tl.load(extra + num_pieces + items - num_lists, is_piece, 0)
+    return begin, end
+
+
+@triton.jit
+def store_sums(total, items, cols, inside, out, pieces, num_lists, num_pieces, C: tl.constexpr):
+    """Lists go to ``out``, later pieces to ``pieces``."""
+    items = items.to(tl.int64)
+    place = out + items[:, None] * C + cols[None, :]
+    tl.store(place, total.to(out.dtype.element_ty), (items < num_lists)[:, None] & inside[None, :])
+    if num_pieces > 0:
+        piece = items - num_lists
+        there = (piece >= 0) & (piece < num_pieces)
+        tl.store(pieces + piece[:, None] * C + cols[None, :], total, there[:, None] & inside[None, :])
+
+
+@triton.jit(do_not_specialize=["num_lists", "num_pieces"])
+def _sum_kernel(
+    table, ptr, index, weight, extra, out, pieces, num_lists, num_pieces,
+    C: tl.constexpr, STRIDE: tl.constexpr, WEIGHTED: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr,
+    ROWS: tl.constexpr, COLS: tl.constexpr, UNROLL: tl.constexpr,
+):  # fmt: skip
+    items = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
+    inside = cols < C
+    begin, end = piece_of(items, ptr, extra, num_lists, num_pieces, CHUNK)
+    total = tl.zeros((ROWS, COLS), ACC)
+    for start in range(0, tl.max(end - begin), UNROLL):
+        for step in tl.static_range(UNROLL):
+            at = begin + start + step
+            here = at < end
+            row = tl.load(index + at, here, 0).to(tl.int64)
+            value = tl.load(table + row[:, None] * STRIDE + cols[None, :], here[:, None] & inside[None, :], 0).to(ACC)
+            if WEIGHTED:
+                value *= tl.load(weight + at, here, 0).to(ACC)[:, None]
+            total += value
+    store_sums(total, items, cols, inside, out, pieces, num_lists, num_pieces, C)
+
+
+@triton.jit(do_not_specialize=["num_long"])
+def _pieces_kernel(
+    pieces, out, long, num_long,
+    C: tl.constexpr, ADD: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
+):  # fmt: skip
+    """One long list: its pieces' sums, added to what is there (ADD) or stored."""
+    i = tl.program_id(0)
+    begin, end = tl.load(long + num_long + i), tl.load(long + 2 * num_long + i)
+    if (end > begin) | (not ADD):
+        cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
+        inside = cols < C
+        total = tl.zeros((ROWS, COLS), ACC)
+        for start in range(begin, end, ROWS):
+            rows = start + tl.arange(0, ROWS)
+            mask = (rows < end)[:, None] & inside[None, :]
+            total += tl.load(pieces + rows.to(tl.int64)[:, None] * C + cols[None, :], mask, 0)
+        result = tl.sum(total, 0)
+        row = i
+        if ADD:
+            row = tl.load(long + i)
+        place = out + row.to(tl.int64) * C + cols
+        if ADD:
+            result += tl.load(place, inside, 0).to(ACC)
+        tl.store(place, result.to(out.dtype.element_ty), inside)
+
+
+def shape_of(channels: int, elements: int = 1024) -> dict[str, Any]:
+    """Tile and number of warps: whole rows where they fit, blocks of 128 columns of wider ones."""
+    cols = min(128, max(16, triton.next_power_of_2(channels)))
+    return {"ROWS": max(4, elements // cols), "COLS": cols, "num_warps": 4}
+
+
+def accumulator(dtype: torch.dtype) -> Any:
+    """Sums of half-width numbers are taken in float32."""
+    return tl.float64 if dtype == torch.float64 else tl.float32
+
+
+def pieces_like(table: Tensor, lists: Lists) -> Tensor:
+    """Room for the sums of the pieces, as wide as sums are taken."""
+    dtype = torch.float64 if table.dtype == torch.float64 else torch.float32
+    return torch.empty(lists.extra.shape[1], table.shape[1], dtype=dtype, device=table.device)
+
+
+def add_pieces(pieces: Tensor, out: Tensor, long: Tensor, add: bool) -> None:
+    """The second pass: to ``out``, or into it, what the pieces of every long list add up to."""
+    channels = pieces.shape[1]
+    cols = min(64, max(16, triton.next_power_of_2(channels)))
+    grid = (long.shape[1], triton.cdiv(channels, cols))
+    _pieces_kernel[grid](
+        pieces, out, long, long.shape[1],
+        C=channels, ADD=add, ACC=accumulator(pieces.dtype), ROWS=16, COLS=cols, num_warps=2,
+    )  # fmt: skip
+
+
+def triton_sums(table: Tensor, lists: Lists) -> Tensor:
+    """[lists, C], as ``enfa.nn.segment.list_sums``."""
+    if table.stride(-1) != 1:
+        table = table.contiguous()
+    channels, pieces = table.shape[1], pieces_like(table, lists)
+    out = table.new_empty(len(lists), channels)
+    if not out.numel():
+        return out
+    shape = shape_of(channels)
+    grid = (triton.cdiv(len(lists) + len(pieces), shape["ROWS"]), triton.cdiv(channels, shape["COLS"]))
+    _sum_kernel[grid](
+        table, lists.ptr, lists.index, lists.index if lists.weight is None else lists.weight, lists.extra,
+        out, pieces, len(lists), len(pieces), C=channels, STRIDE=table.stride(0),
+        WEIGHTED=lists.weight is not None, CHUNK=CHUNK, ACC=accumulator(table.dtype), UNROLL=4, **shape,
+    )  # fmt: skip
+    if len(pieces):
+        add_pieces(pieces, out, lists.long, add=True)
+    return out

@@ -1,0 +1,1 @@
+"""What is measured, one file per section: functions that return plain JSON data and draw nothing."""

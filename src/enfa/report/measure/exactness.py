@@ -1,0 +1,109 @@
+"""How far ego and distinct are from the conventional model: outputs, gradients, BatchNorm, weights after training."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+from torch import nn
+from torch_geometric.data import Data
+
+from enfa.datasets import Benchmark
+from enfa.edits import Policy
+from enfa.plan.make import KINDS, make_plan
+from enfa.report.data import Source
+from enfa.report.measure.model import build
+from enfa.report.settings import POLICIES, Settings
+from enfa.report.store import Store
+from enfa.testing import differences
+from enfa.testing.same import _distance, _run, _scales
+
+__all__ = ["QUANTITIES", "TOLERANCE", "is_exact", "measure_exactness"]
+
+TOLERANCE = 1e-10  # relative, float64: the package's promise
+ROUNDING = 1e-5  # relative, float32: closer than this nothing can be told apart
+QUANTITIES = {"output": "outputs", "gradient": "gradients", "buffer": "BatchNorm", "weight": "weights"}
+MODELS = {"DS": None, "DSS": "dss"}
+
+
+def is_exact(result: dict[str, Any]) -> bool:
+    """Whether float64 keeps the promise, and float32 comes about as close to float64 as the conventional model does."""
+    promised = all(v <= TOLERANCE for kinds in result["float64"].values() for v in kinds.values())
+    # two roundings of one sum differ by a few units in the last place even where neither is the better one; and weights
+    # without an effect (a bias in front of BatchNorm) walk at random in float32, so weights tell nothing there
+    close = all(
+        kinds[kind] <= max(4 * kinds["full"], ROUNDING)
+        for quantity, kinds in result["float32"].items()
+        if quantity != "weight"
+        for kind in ("ego", "distinct")
+    )
+    return promised and close
+
+
+def _graphs(data: Benchmark, settings: Settings) -> list[Data]:
+    """Sampled graphs, as many as fit into ``exact_rows`` (subgraph, node) pairs under node marking; at least two."""
+    chosen, rows = [], 0
+    for i in settings.sample(data, 8 * settings.exact_graphs):
+        more = int(data.graphs[i].num_nodes) ** 2
+        if len(chosen) < settings.exact_graphs and (rows + more <= settings.exact_rows):
+            chosen.append(data.graphs[i])
+            rows += more
+    if len(chosen) < 2:
+        by_size = sorted(settings.sample(data, 64), key=lambda i: data.graphs[i].num_nodes)
+        chosen = [data.graphs[i] for i in by_size[:2]]
+    return chosen
+
+
+def _group(what: str) -> str | None:
+    """The quantity that a difference belongs to. The steps drive the outputs to zero, so those after them have no scale."""
+    return None if what.startswith("output after") else what.split(" ")[0]
+
+
+def _worst(found: Iterable[tuple[str, str, float]]) -> dict[str, dict[str, float]]:
+    """(what, plan, relative difference) -> quantity -> plan -> the largest."""
+    worst: dict[str, dict[str, float]] = {}
+    for what, kind, relative in found:
+        group = _group(what)
+        if group is not None:
+            kinds = worst.setdefault(group, {})
+            kinds[kind] = max(kinds.get(kind, 0.0), min(relative, 1e300))  # JSON has no infinity
+    return worst
+
+
+def _float32(model: nn.Module, policy: Policy, graphs: list[Data], steps: int) -> Iterator[tuple[str, str, float]]:
+    """Distance of every plan in float32, the conventional one too, from the conventional one in float64."""
+    plans = {kind: make_plan(graphs, policy, model.spec, kind) for kind in KINDS}  # type: ignore[arg-type]
+    device = next(model.parameters()).device
+    truth = _run(copy.deepcopy(model).double(), plans["full"].to(device), True, steps)
+    scales = _scales(truth)
+    for kind, plan in plans.items():
+        found = _run(model, plan.to(device), True, steps)
+        for what, value in truth.items():
+            yield what, kind, _distance(found.get(what), value) / scales[what]
+
+
+def _one(data: Benchmark, policy: Policy, context: str | None, settings: Settings) -> dict[str, Any]:
+    graphs, steps = _graphs(data, settings), settings.exact_steps
+    model = build(data, settings.exact_width, settings.exact_layers, "gin", context, jk="concat").to(settings.device)
+    exact = differences(model, policy, graphs, dtype=torch.float64, steps=steps)
+    return {
+        "graphs": len(graphs),
+        "nodes": sum(int(g.num_nodes) for g in graphs),
+        "float64": _worst((d.what, d.kind, d.relative) for d in exact),
+        "float32": _worst(_float32(model, policy, graphs, steps)),
+    }
+
+
+def measure_exactness(source: Source, settings: Settings, store: Store) -> Iterator[str]:
+    """Fill the section "exactness"; yields each key when it is done."""
+    for dataset in settings.datasets:
+        for policy in POLICIES:
+            for name, context in MODELS.items():
+                key = f"{dataset} | {policy} | {name}"
+                store.compute(
+                    "exactness", key,
+                    lambda d=dataset, p=policy, c=context: _one(source(d), POLICIES[p](), c, settings),  # type: ignore[misc]
+                )  # fmt: skip
+                yield key

@@ -1,0 +1,43 @@
+"""Q1 and Q2: bytes of the bags, conventional, ego and distinct, and what they consist of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from enfa.datasets import Benchmark
+from enfa.report.data import Source
+from enfa.report.settings import POLICIES, Settings
+from enfa.report.storage import measure_storage
+from enfa.report.store import Store
+
+__all__ = ["BREAKDOWN", "measure_breakdown", "measure_table"]
+
+BREAKDOWN = {"PROTEINS": ("node marking", "edge deletion")}  # the paper's Q2
+
+
+def _one(data: Benchmark, policy: str, settings: Settings) -> dict[str, Any]:
+    chosen = settings.sample(data, settings.storage_graphs)
+    graphs = [data.graphs[i] for i in sorted(chosen)]
+    entries = measure_storage(graphs, POLICIES[policy](), settings.layers)
+    return {"graphs": len(graphs), "of": len(data.graphs), "entries": entries}
+
+
+def measure_table(source: Source, settings: Settings, store: Store) -> Iterator[str]:
+    """Fill the section "storage"; yields each key when it is done."""
+    for dataset in settings.datasets:
+        for policy in POLICIES:
+            key = f"{dataset} | {policy}"
+            store.compute("storage", key, lambda d=dataset, p=policy: _one(source(d), p, settings))  # type: ignore[misc]
+            yield key
+
+
+def measure_breakdown(source: Source, settings: Settings, store: Store) -> Iterator[str]:
+    """Fill the section "breakdown"; what the section "storage" has measured already is taken from there."""
+    wanted = {d: p for d, p in BREAKDOWN.items() if d in settings.datasets}
+    for dataset, policies in (wanted or {settings.datasets[0]: tuple(POLICIES)}).items():
+        for policy in policies:
+            key = f"{dataset} | {policy}"
+            known = store.section("storage").get(key)
+            store.compute("breakdown", key, lambda d=dataset, p=policy, k=known: k or _one(source(d), p, settings))  # type: ignore[misc]
+            yield key

@@ -1,0 +1,84 @@
+"""Which rows of a graph's bag are the same row, node by node: what the picture shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from torch_geometric.data import Data
+
+from enfa.edits import DELETE, Edits, Policy
+from enfa.graphs import check_graphs
+from enfa.plan.classes import row_classes
+from enfa.plan.ego import ego_plan
+from enfa.plan.expand import expand
+from enfa.plan.make import edits_of, plan_of
+from enfa.plan.spec import Spec
+
+__all__ = ["Sharing", "sharing_of"]
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """A graph of n nodes and M directed edges with S subgraphs, over tables 0…L.
+
+    Rows are equal if their numbers are, within a table. They are numbered in the order in which one would meet them:
+    first those of the unedited graph, node by node, then subgraph by subgraph.
+    """
+
+    edges: np.ndarray  # int [2, M]
+    base: np.ndarray  # int [L+1, n], rows of the unedited graph
+    rows: np.ndarray  # int [L+1, S, n], -1 where a subgraph lacks the node
+    node_mark: np.ndarray  # int [S, n]
+    edge_value: np.ndarray  # int [S, M]: a mark, 0, or -1 where a subgraph lacks the edge
+    conventional: int  # rows of the full plan, in every table
+    distinct: list[int]  # rows of the distinct plan, tables 0…L
+
+    def of(self, subgraphs: np.ndarray) -> Sharing:
+        """Some subgraphs only; row numbers and totals stay those of the whole bag."""
+        parts = {"node_mark": self.node_mark[subgraphs], "edge_value": self.edge_value[subgraphs]}
+        return replace(self, rows=self.rows[:, subgraphs], **parts)
+
+
+def _renumbered(base: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Number classes in the order in which they are met. -1 stays."""
+    flat = np.concatenate([base, rows.reshape(-1)])
+    values, first, inverse = np.unique(flat, return_index=True, return_inverse=True)
+    rank = np.empty(len(values), np.int64)
+    rank[np.argsort(np.where(values < 0, -1, first))] = np.arange(len(values))
+    new = (rank - int((values < 0).any()))[inverse.reshape(-1)]
+    return new[: len(base)], new[len(base) :].reshape(rows.shape)
+
+
+def _edge_values(edits: Edits, edges: np.ndarray, present: np.ndarray) -> np.ndarray:
+    """int [S, M]. Without an end there is no edge."""
+    value = np.zeros((edits.num_subgraphs, edges.shape[1]), np.int64)
+    value[np.repeat(np.arange(edits.num_subgraphs), np.diff(edits.edge_ptr)), edits.edge] = edits.edge_value
+    return np.where(present[:, edges[0]] & present[:, edges[1]], value, DELETE)
+
+
+def sharing_of(graph: Data, policy: Policy, spec: Spec) -> Sharing:
+    """Write out the bag of one graph. Memory: n squared under node marking, so for graphs that one can look at."""
+    graphs = check_graphs([graph])
+    edits = edits_of(graphs, policy, spec)
+    bag, nodes = expand(graphs, edits, spec), graphs.num_nodes
+    tables = row_classes(ego_plan(graphs, edits, spec))  # pairs, and behind them the unedited nodes
+    bases, rows = [], []
+    for table in tables:
+        of_pair = np.full((edits.num_subgraphs, nodes), -1, np.int64)
+        of_pair[bag.sub, bag.node] = table[: bag.num_rows]
+        base, of_pair = _renumbered(table[bag.num_rows :], of_pair)
+        bases.append(base)
+        rows.append(of_pair)
+    node_mark = np.zeros((edits.num_subgraphs, nodes), np.int64)
+    node_mark[bag.sub, bag.node] = bag.mark
+    distinct = plan_of(graphs, edits, spec, "distinct")
+    return Sharing(
+        edges=np.stack([graphs.src, graphs.dst]),
+        base=np.stack(bases),
+        rows=np.stack(rows),
+        node_mark=node_mark,
+        edge_value=_edge_values(edits, np.stack([graphs.src, graphs.dst]), rows[0] >= 0),
+        conventional=bag.num_rows,
+        distinct=[len(distinct.feature), *distinct.cost().rows],
+    )

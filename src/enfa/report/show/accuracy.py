@@ -1,0 +1,45 @@
+"""The section on accuracy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from enfa.report.measure.accuracy import PAPER
+from enfa.report.show.page import Headline, Section, Table
+
+__all__ = ["show_accuracy"]
+
+METRICS = {"accuracy": "accuracy", "rocauc": "ROC-AUC", "ap": "average precision"}
+
+
+def show_accuracy(stored: dict[str, Any]) -> Section:
+    results = {tuple(key.split(" | ")): r for key, r in stored["results"].get("files", {}).items()}
+    keys = [(*key, "DS") for key in PAPER]
+    keys += sorted(key for key in results if key not in keys)
+    rows = []
+    for dataset, policy, model in keys:
+        r = results.get((dataset, policy, model))
+        paper = PAPER.get((dataset, policy), "") if model == "DS" else ""
+        if r is None:
+            rows.append([dataset, policy, model, "", paper, "no run yet", "", "", ""])
+            continue
+        ours = f"{r['mean']:.1f} ± {r['std']:.1f}" if r["runs"] > 1 else f"{r['mean']:.1f}"
+        rows.append([dataset, policy, model, METRICS.get(r["metric"], r["metric"]), paper, ours, str(r["runs"]),
+                     "; ".join(r["hardware"]), "; ".join(r["notes"])])  # fmt: skip
+    header = ["dataset", "policy", "model", "metric", "paper", "ours", "runs", "hardware", "notes"]
+    sentences = [
+        "ENFA computes what the conventional model computes, so accuracy is a check on data, splits and training, not "
+        "on the plan. Numbers are percent, as they came out.",
+    ]
+    headlines = []
+    if results:
+        sentences.append("Ours are the files under results/ of this repository; docs/results.md tells the protocol.")
+        mine = results.get(("PROTEINS", "node marking", "DS"))
+        if mine:
+            headlines.append(
+                Headline(f"{mine['mean']:.1f}%", "PROTEINS accuracy, node marking, ten folds", "the paper: 76.9 ± 3.9")
+            )
+    else:
+        sentences.append("This report found no files under results/; enfa sweep writes them.")
+    table = Table("The paper's accuracy beside ours", header, rows, folded=False)
+    return Section("accuracy", "Accuracy", sentences, [], [table], headlines)

@@ -1,0 +1,119 @@
+"""Batches: their order, their size, and who cuts them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from torch_geometric.data import Data
+
+import enfa
+
+
+@pytest.fixture(scope="module")
+def compiled(graphs: list[Data]) -> enfa.CompiledDataset:
+    return enfa.compile(graphs, enfa.NodeMarking(), enfa.Spec(3, edge_attr=True), progress=False)
+
+
+def _ids(loader: enfa.DataLoader) -> list[list[int]]:
+    return [plan.graph_ids.tolist() for plan in loader]
+
+
+def _flat(batches: list[list[int]]) -> list[int]:
+    return [graph for batch in batches for graph in batch]
+
+
+def test_order_is_a_function_of_seed_and_epoch(compiled: enfa.CompiledDataset) -> None:
+    first, again, other = (enfa.DataLoader(compiled, 5, shuffle=True, seed=s) for s in (1, 1, 2))
+    epochs = [_ids(first) for _ in range(3)]
+    np.random.seed(99)
+    assert [_ids(again) for _ in range(3)] == epochs
+    assert _ids(other) != epochs[0]
+    assert len({str(epoch) for epoch in epochs}) == 3
+    assert all(sorted(_flat(epoch)) == list(range(len(compiled))) for epoch in epochs)
+    first.set_epoch(1)
+    assert [_ids(first), _ids(first)] == epochs[1:]
+    first.sampler.set_epoch(2)  # where trainers look for it
+    assert _ids(first) == epochs[2]
+
+
+def test_a_pass_that_is_broken_off_counts(compiled: enfa.CompiledDataset) -> None:
+    loader, whole = (enfa.DataLoader(compiled, 5, shuffle=True, seed=1) for _ in range(2))
+    epochs = [_ids(whole) for _ in range(4)]
+    for plan in loader:
+        assert plan.graph_ids.tolist() == epochs[0][0]
+        assert len(loader) == len(epochs[0])
+        break
+    assert _ids(loader) == epochs[1]
+    unfinished = iter(loader)
+    next(unfinished)
+    loader.set_epoch(3)
+    del unfinished  # ends here, and must not push the epoch on
+    assert _ids(loader) == epochs[3]
+
+
+def test_without_shuffle_the_order_is_that_of_the_graphs(compiled: enfa.CompiledDataset) -> None:
+    loader = enfa.DataLoader(compiled, 4, graphs=[9, 3, 5, 1, 7, 8])
+    assert _ids(loader) == _ids(loader) == [[9, 3, 5, 1], [7, 8]]
+    assert len(loader) == 2
+    short = enfa.DataLoader(compiled, 4, graphs=[9, 3, 5, 1, 7, 8], drop_last=True)
+    assert len(short) == 1 and _ids(short) == [[9, 3, 5, 1]]
+    mask = np.zeros(len(compiled), bool)
+    mask[[4, 6]] = True
+    assert _ids(enfa.DataLoader(compiled, 4, graphs=mask)) == [[4, 6]]
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize("max_rows", [1, 60, 150, 10**9])
+def test_max_rows(compiled: enfa.CompiledDataset, max_rows: int, shuffle: bool) -> None:
+    loader = enfa.DataLoader(compiled, 8, shuffle=shuffle, max_rows=max_rows)
+    for _ in range(2):
+        expected, plans = len(loader), list(loader)
+        assert len(plans) == expected
+        assert sorted(g for p in plans for g in p.graph_ids.tolist()) == list(range(len(compiled)))
+        for plan in plans:
+            assert plan.num_graphs <= 8
+            assert plan.num_graphs == 1 or sum(plan.cost().rows) <= max_rows
+    cost = compiled.rows_per_graph()
+    for batch, following in itertools.pairwise(_ids(enfa.DataLoader(compiled, 8, max_rows=max_rows))):
+        assert len(batch) == 8 or cost[batch].sum() + cost[following[0]] > max_rows  # no batch ends too early
+
+
+@pytest.mark.parametrize("context", ["fork", "spawn"])
+def test_workers_give_identical_batches(
+    compiled: enfa.CompiledDataset, context: str, assert_identical: Callable
+) -> None:
+    here = enfa.DataLoader(compiled, 6, shuffle=True, seed=4, max_rows=400)
+    there = enfa.DataLoader(
+        compiled, 6, shuffle=True, seed=4, max_rows=400, num_workers=2, multiprocessing_context=context
+    )
+    for _ in range(2):  # workers persist from epoch to epoch
+        one, other = list(here), list(there)
+        assert len(one) == len(other) > 2
+        for mine, theirs in zip(one, other):
+            assert_identical(mine, theirs)
+
+
+def test_several_loaders_share_one_dataset(compiled: enfa.CompiledDataset) -> None:
+    train, valid = (enfa.DataLoader(compiled, 3, graphs=part) for part in (range(12), range(12, 23)))
+    pairs = list(zip(train, valid))
+    assert _flat([a.graph_ids.tolist() for a, _ in pairs]) == list(range(12))
+    assert _flat([b.graph_ids.tolist() for _, b in pairs]) == list(range(12, 23))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch_size": 0}, "batch_size and max_rows >= 1"),
+        ({"max_rows": 0}, "batch_size and max_rows >= 1"),
+        ({"graphs": []}, "is the split empty"),
+        ({"graphs": [1, 1]}, "at most once"),
+        ({"graphs": [99]}, "Expected graphs 0 to 22"),
+        ({"shufle": True}, "shufle"),
+    ],
+)
+def test_wrong_options(compiled: enfa.CompiledDataset, options: dict, message: str) -> None:
+    with pytest.raises((ValueError, IndexError, TypeError), match=message):
+        enfa.DataLoader(compiled, **options)

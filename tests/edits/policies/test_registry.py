@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import pytest
+
+from enfa.edits import POLICIES, EgoNets, NodeMarking, policy_from
+
+
+def test_by_name():
+    assert policy_from("node_marking") == NodeMarking()
+    assert policy_from("ego_nets", hops=2, mark=True) == EgoNets(2, mark=True)
+    assert policy_from("ego_nets", hops=2) != EgoNets(3)
+
+
+def test_params_make_the_same_policy_again():
+    needed = {"ego_nets": {"hops": 1}, "reconstruction": {"k": 3}}
+    for name in POLICIES:
+        policy = policy_from(name, **needed.get(name, {}))
+        assert type(policy)(**policy.params) == policy
+
+
+@pytest.mark.parametrize(
+    "name, params, message",
+    [
+        ("node_markin", {}, "did you mean 'node_marking'"),
+        ("ego_nets", {}, "Expected the parameter 'hops' for the policy ego_nets, got none"),
+        ("ego_nets", {"hops": 1, "marks": True}, "did you mean 'mark'"),
+        ("edge_deletion", {"k": 1}, "edge_deletion has no parameters, got 'k'"),
+    ],
+)
+def test_errors(name, params, message):
+    with pytest.raises(ValueError, match=message):
+        policy_from(name, **params)

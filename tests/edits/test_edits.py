@@ -1,0 +1,105 @@
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import pytest
+from cases import POLICIES
+
+import enfa
+from enfa.edits import DELETE, Edits, GraphView
+from enfa.graphs import check_graphs
+from enfa.plan.expand import expand
+from enfa.testing import degenerate_graphs, random_graph, random_graphs
+
+Bag = Callable[[GraphView], Iterable[enfa.Subgraph]]
+S = enfa.Subgraph
+
+
+class Own(enfa.Policy):
+    """Calls a function for graph 1; leaves all others alone."""
+
+    edge_marks = ((0.0,), (1.0,))
+
+    def __init__(self, bag: Bag) -> None:
+        self._bag = bag
+
+    def bag(self, graph: GraphView) -> Iterable[enfa.Subgraph]:
+        return self._bag(graph) if graph.position == 1 else []
+
+
+@pytest.mark.parametrize(
+    ("bag", "message"),
+    [
+        (lambda g: [S(), S().mark_node(4)], "graph 1 has 4 nodes, but subgraph 1 of its bag edits node 4"),
+        (lambda g: [S().delete_node(-1)], "graph 1 has 4 nodes, but subgraph 0 of its bag edits node -1"),
+        (lambda g: [S().delete_edge(99)], r"graph 1 has \d+ edges, but .*edits edge 99"),
+        (lambda g: [S().delete_edge(-1)], r"graph 1 has \d+ edges, but .*edits edge -1"),
+        (lambda g: [S(), S(), S().mark_node(1).delete_node(1)], "graph 1: subgraph 2 edits node 1 twice"),
+        (lambda g: [S().mark_node(1).mark_node(1)], "graph 1: subgraph 0 edits node 1 twice"),
+        (lambda g: [S().mark_edge(0).delete_edge(0)], r"graph 1: subgraph 0 edits edge \d+ twice"),
+        (lambda g: [S().mark_node(1, mark=2)], "graph 1.*DELETE or a mark from 1 to 1.*got 2"),
+        (lambda g: [S().mark_node(1, mark=0)], "graph 1.*DELETE or a mark from 1 to 1.*got 0"),
+        (lambda g: [S().mark_edge(1, mark=-2)], "graph 1.*DELETE or a mark from 1 to 1.*got -2"),
+    ],
+)
+def test_refuses_edits_outside_their_graph_and_contradictions(bag: Bag, message: str) -> None:
+    graphs = [random_graph(6, seed=3, edge_channels=1), random_graph(4, 3.0, seed=2, edge_channels=1)]
+    with pytest.raises(ValueError, match=message):
+        enfa.make_plan(graphs, Own(bag), enfa.Spec(1, edge_attr=True))
+
+
+def test_marked_edges_need_a_model_that_reads_them() -> None:
+    graphs = [random_graph(4, 3.0, seed=2), random_graph(4, 3.0, seed=2)]
+    with pytest.raises(ValueError, match=r"Own\(.*\) marks edges, but the model's conv does not read edge attributes"):
+        enfa.make_plan(graphs, Own(lambda g: [S().mark_edge(0)]), enfa.Spec(1))
+
+
+def test_a_policy_must_be_one() -> None:
+    with pytest.raises(TypeError, match=r"Expected an enfa.Policy such as enfa.NodeMarking\(\), got 'mark'"):
+        enfa.make_plan([random_graph(3)], "mark", enfa.Spec(1))
+    with pytest.raises(TypeError, match=r"Policy must define bag\(graph\) or edits\(graphs\)"):
+        enfa.make_plan([random_graph(3)], enfa.Policy(), enfa.Spec(1))
+
+
+def test_a_policy_sees_edges_in_the_order_of_the_input() -> None:
+    graphs = random_graphs(3, 7, seed=4, loops=True, parallel=True) + [random_graph(5, seed=9)]
+    seen = {}
+
+    class Look(enfa.Policy):
+        def bag(self, graph: GraphView) -> Iterable[enfa.Subgraph]:
+            seen[graph.position] = graph
+            return []
+
+    enfa.make_plan(graphs, Look(), enfa.Spec(1))
+    for g, graph in enumerate(graphs):
+        assert seen[g].num_nodes == graph.num_nodes
+        assert np.array_equal(seen[g].edge_index, graph.edge_index.numpy())
+
+
+def test_policies_are_told_apart_by_their_parameters() -> None:
+    assert repr(enfa.NodeDeletion(isolate=True)) == "NodeDeletion(isolate=True)"
+    assert enfa.NodeDeletion() == enfa.NodeDeletion(False) != enfa.NodeDeletion(True)
+    assert hash(enfa.NodeDeletion()) == hash(enfa.NodeDeletion(False))
+    assert enfa.NodeMarking() != enfa.EdgeDeletion()
+    assert len({enfa.NodeMarking(), enfa.NodeMarking(), enfa.NodeDeletion()}) == 2
+
+
+def test_an_empty_bag_becomes_one_unedited_subgraph() -> None:
+    one = np.array([1])
+    edits = Edits.build(np.array([0, 1, 0]), node=(one, np.array([4]), np.array([DELETE])))
+    assert edits.sub_ptr.tolist() == [0, 1, 2, 3]
+    assert edits.node_ptr.tolist() == [0, 0, 1, 1]
+    assert edits.graph.tolist() == [0, 1, 2]
+    assert edits.edge_ptr.tolist() == [0, 0, 0, 0] and len(edits.edge) == 0
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("chosen", [[1], [3, 0], [11, 5, 4, 2]])
+def test_subset_is_the_edits_of_the_subset(policy: str, chosen: list[int]) -> None:
+    """Written out, because edges may be listed in another order."""
+    graphs = random_graphs(3, 6, seed=1, loops=True, parallel=True) + list(degenerate_graphs().values())
+    whole, spec = check_graphs(graphs), enfa.Spec(1)
+    found = expand(whole.subset(chosen), POLICIES[policy].edits(whole).subset(whole, chosen), spec)
+    part = check_graphs([graphs[g] for g in chosen])
+    expected = expand(part, POLICIES[policy].edits(part), spec)
+    for name in ("sub", "node", "mark", "sub_ptr", "src", "dst"):
+        assert np.array_equal(getattr(found, name), getattr(expected, name)), name

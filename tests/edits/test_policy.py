@@ -1,0 +1,102 @@
+"""Policies of one's own."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+import torch
+
+import enfa
+from enfa.testing import assert_same_as_full, random_graph, random_graphs
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "custom_policy.py"
+
+
+class Own(enfa.Policy):
+    """Yields what it was given, for every graph."""
+
+    edge_marks = ((0.0,), (1.0,))
+
+    def __init__(self, *bag):
+        self._bag = bag
+
+    def bag(self, graph):
+        return iter(self._bag)
+
+
+def plan(*bag, nodes=4):
+    graph = random_graph(nodes, 3.0, seed=2)
+    return enfa.make_plan([random_graph(4, 3.0, seed=1), graph], Own(*bag), enfa.Spec(2, edge_attr=True))
+
+
+S = enfa.Subgraph
+
+
+@pytest.mark.parametrize(
+    "bag, message",
+    [
+        ([S(), S().mark_node(4)], "graph 0 has 4 nodes, but subgraph 1 of its bag edits node 4"),
+        ([S().delete_node(-1)], "edits node -1"),
+        ([S().delete_edge(99)], "graph 0 has . edges, but subgraph 0 of its bag edits edge 99"),
+        ([S().mark_node(1).delete_node(1)], "graph 0: subgraph 0 edits node 1 twice"),
+        ([S().mark_edge(0).delete_edge(0)], "edits edge . twice"),
+        ([S().mark_node(1, mark=2)], "DELETE or a mark from 1 to 1 .*got 2"),
+        ([S().mark_node(1, mark=0)], "got 0"),
+        ([S().delete_node(0).delete_node(1).delete_node(2).delete_node(3).mark_edge(0)], "marks .* and deletes"),
+        ([S().keep_nodes([]).mark_edge(0)], "marks the edge .* and deletes node"),
+        ([S().keep_nodes([0, 1]).delete_node(1)], "edits node 1, which keep_nodes has decided on"),
+        ([S().keep_nodes([0, 1]).mark_node(2)], "edits node 2, which keep_nodes has decided on"),
+        ([S().keep_nodes([7])], "edits node 7"),
+        ([S().rooted_at(4)], "has node 4 as its root; the graph has 4 nodes"),
+        ([S().delete_node(1).rooted_at(1)], "has node 1 as its root, but does not contain it"),
+        ([S().keep_nodes([2]).rooted_at(1)], "has node 1 as its root, but does not contain it"),
+    ],
+)
+def test_errors(bag, message):
+    with pytest.raises(ValueError, match=message):
+        plan(*bag)
+
+
+def test_yields_something_else():
+    with pytest.raises(TypeError, match=r"Expected bag\(\) to yield Subgraph objects, got 3"):
+        plan(3)
+    with pytest.raises(TypeError, match="must define bag"):
+        enfa.make_plan([random_graph(3)], enfa.Policy(), enfa.Spec(1))
+
+
+class Mixture(enfa.Policy):
+    """Every kind of edit, kept and edited subgraphs in one bag."""
+
+    marks = ((0.0, 1.0), (1.0, 0.0), (2.0, 2.0))
+    edge_marks = ((0.0,), (1.0,))
+
+    def bag(self, graph):
+        for v in range(graph.num_nodes):
+            yield S().mark_node(v, 2).rooted_at(v)
+            yield S().keep_nodes(range(v, graph.num_nodes)).mark_node(v)
+        for e in range(0, graph.edge_index.shape[1], 2):
+            yield S().mark_edge(e)
+            # an edge may be deleted with its end, or without
+            yield S().delete_edge(e).delete_node(int(graph.edge_index[0, e]))
+            yield S().keep_nodes(graph.edge_index[:, e]).delete_edge(e)
+
+
+@pytest.mark.parametrize("context", [None, "dss", "mpnn"])
+@pytest.mark.parametrize("readout", ["sum", "mean", "max"])
+def test_mixture_is_exact(context, readout):
+    torch.set_num_threads(1)
+    graphs = random_graphs(4, 6, seed=3, edge_channels=2)
+    options = {"edge_channels": 2, "mark_channels": 2, "edge_mark_channels": 1, "readout": readout, "jk": "concat"}
+    if context is None:
+        model = enfa.DSGNN(3, 4, 2, 2, "gine", **options)
+    else:
+        model = enfa.DSSGNN(3, 4, 2, 2, "gine", context, **options)
+    assert_same_as_full(model, Mixture(), graphs)
+
+
+def test_example():
+    lines = [line for line in EXAMPLE.read_text().splitlines() if line.strip()]
+    assert len(lines) < 25
+    runpy.run_path(str(EXAMPLE), run_name="__main__")

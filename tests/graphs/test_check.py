@@ -1,0 +1,108 @@
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data, HeteroData
+
+from enfa.graphs import check_graphs
+from enfa.testing import random_graph
+
+
+def _good(**changes: object) -> Data:
+    graph = random_graph(4, 3.0, channels=2, edge_channels=2, seed=1)
+    for name, value in changes.items():
+        setattr(graph, name, value)
+    return graph
+
+
+GOOD = _good()
+EDGES = GOOD.edge_index.shape[1]
+NAN = torch.tensor([[0.0, float("nan")]]).repeat(4, 1)
+INF = torch.full((EDGES, 2), float("inf"))
+
+
+@pytest.mark.parametrize(
+    ("bad", "kind", "message"),
+    [
+        (_good(edge_index=torch.tensor([[0], [4]])), ValueError,
+         r"graph 1: Expected 'edge_index' to name nodes 0 to 3, got 0 to 4 \(x has 4 rows, edge_index shape \[2, 1\]\)"),
+        (_good(edge_index=torch.tensor([[-1], [2]])), ValueError, "graph 1: .* to name nodes 0 to 3, got -1 to 2"),
+        (_good(edge_index=GOOD.edge_index.float()), TypeError,
+         rf"graph 1: Expected 'edge_index' to hold integer node numbers, got torch.float32 \(shape \[2, {EDGES}\]\)"),
+        (_good(edge_index=GOOD.edge_index.T), ValueError,
+         rf"graph 1: Expected 'edge_index' of shape \[2, edges\], got \[{EDGES}, 2\]"),
+        (_good(edge_index=GOOD.edge_index.flatten()), ValueError, rf"graph 1: .* got \[{2 * EDGES}\]"),
+        (_good(edge_index=None), TypeError, "graph 1: Expected 'edge_index' to be a tensor, got NoneType"),
+        (_good(edge_index=[[0], [1]]), TypeError, "graph 1: Expected 'edge_index' to be a tensor, got list"),
+        (_good(x=NAN), ValueError, r"graph 1: Expected 'x' to be finite, got NaN or inf \(shape \[4, 2\]\)"),
+        (_good(edge_attr=INF), ValueError,
+         rf"graph 1: Expected 'edge_attr' to be finite, got NaN or inf \(shape \[{EDGES}, 2\]\)"),
+        (_good(x=None), ValueError, r"graph 1: Expected node features 'x', got none .*torch.zeros\(num_nodes, 1"),
+        (_good(x=[1.0]), TypeError, "graph 1: Expected 'x' to be a tensor, got list"),
+        (_good(x=torch.zeros(4, 2, 2)), ValueError, r"graph 1: Expected 'x' of shape \[4, columns\] .*got \[4, 2, 2\]"),
+        (_good(x=torch.zeros(4, 2, dtype=torch.complex64)), TypeError, "graph 1: .* floats or integers, got torch.complex64"),
+        (_good(x=torch.zeros(4, 3)), ValueError,
+         "graph 1: Expected 'x' with 2 columns of float32, as in graph 0, got 3 columns of float32"),
+        (_good(x=torch.zeros(4, 2, dtype=torch.long)), ValueError,
+         "graph 1: Expected 'x' with 2 columns of float32, as in graph 0, got 2 columns of int64"),
+        (_good(x=-torch.ones(4, 2, dtype=torch.long)), ValueError, "graph 1: .* categorical values to be >= 0, got -1"),
+        (_good(edge_attr=torch.zeros(EDGES - 1, 2)), ValueError,
+         rf"graph 1: Expected 'edge_attr' of shape \[{EDGES}, columns\] \({EDGES} edges\), got \[{EDGES - 1}, 2\]"),
+        (_good(edge_attr=torch.zeros(EDGES, 1)), ValueError, "graph 1: Expected 'edge_attr' with 2 columns .* got 1 columns"),
+        (_good(edge_attr=None), ValueError, "graph 1: Expected 'edge_attr' in all graphs or in none, but graph 0 has it"),
+        (HeteroData(), TypeError, "graph 1: Expected torch_geometric Data, got HeteroData"),
+        ((GOOD.x, GOOD.edge_index), TypeError, "graph 1: Expected torch_geometric Data, got tuple"),
+    ],
+)  # fmt: skip
+def test_names_the_graph_and_the_shapes(bad: Data, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        check_graphs([GOOD, bad])
+
+
+def test_edge_attr_only_later() -> None:
+    with pytest.raises(ValueError, match="graph 1: .* in all graphs or in none, but graph 0 has none"):
+        check_graphs([_good(edge_attr=None), GOOD])
+
+
+def test_something_else_than_a_list() -> None:
+    with pytest.raises(TypeError, match=r"Expected a list of graphs, got a single Data object: wrap it as \[graph\]"):
+        check_graphs(GOOD)
+    with pytest.raises(ValueError, match="Expected at least one graph, got an empty list"):
+        check_graphs([])
+
+
+def test_nodes_and_edges_are_numbered_through() -> None:
+    path = Data(x=torch.tensor([[5], [6], [5]]), edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]))
+    empty = Data(x=torch.zeros(0, 1, dtype=torch.long), edge_index=torch.zeros(2, 0, dtype=torch.long))
+    single = Data(x=torch.tensor([[7]]), edge_index=torch.tensor([[0], [0]]))
+    found = check_graphs([path, empty, single])
+    assert found.node_ptr.tolist() == [0, 3, 3, 4]
+    assert (found.num_graphs, found.num_nodes, found.num_edges) == (3, 4, 5)
+    assert found.src.tolist() == [1, 0, 2, 1, 3]
+    assert found.dst.tolist() == [0, 1, 1, 2, 3]
+    assert found.order.tolist() == [1, 0, 3, 2, 4]
+    assert found.x[found.node_kind].tolist() == [[5], [6], [5], [7]]
+    assert found.edge_attr is None and found.edge_kind.tolist() == [0] * 5
+
+
+def test_one_column_may_be_flat_and_types_are_kept() -> None:
+    flat = Data(x=torch.tensor([1, 0]), edge_index=torch.tensor([[0], [1]], dtype=torch.int32), edge_attr=torch.ones(1))
+    found = check_graphs([flat])
+    assert found.x.dtype == np.int64 and found.x.shape == (2, 1)
+    assert found.edge_attr is not None and found.edge_attr.dtype == np.float32
+    double = check_graphs([Data(x=torch.ones(2, 1, dtype=torch.float64), edge_index=flat.edge_index)])
+    assert double.x.dtype == np.float64
+    half = check_graphs([Data(x=torch.tensor([[0.5], [2.0]], dtype=torch.bfloat16), edge_index=flat.edge_index)])
+    assert half.x[half.node_kind].tolist() == [[0.5], [2.0]]
+    boolean = check_graphs([Data(x=torch.tensor([[True], [False]]), edge_index=flat.edge_index)])
+    assert boolean.x[boolean.node_kind].tolist() == [[1], [0]]
+
+
+def test_minus_zero_is_zero() -> None:
+    graph = Data(x=torch.tensor([[0.0], [-0.0]]), edge_index=torch.zeros(2, 0, dtype=torch.long))
+    assert check_graphs([graph]).node_kind.tolist() == [0, 0]
+
+
+def test_input_is_not_changed() -> None:
+    before = GOOD.clone()
+    check_graphs([GOOD, GOOD])
+    assert torch.equal(before.x, GOOD.x) and torch.equal(before.edge_index, GOOD.edge_index)

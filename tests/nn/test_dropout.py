@@ -1,0 +1,124 @@
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+import enfa
+from enfa import KeyedDropout
+from enfa.nn.dropout import mix64
+from enfa.nn.rows import Rows, rows_in_flight
+from enfa.testing import random_graphs
+
+
+def _dropped(module: nn.Module, x: torch.Tensor, identity: torch.Tensor, full: bool = False) -> torch.Tensor:
+    with rows_in_flight(Rows(torch.ones(len(x), dtype=torch.long), len(x), lambda: identity, full)):
+        return module(x)
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
+def test_masks_have_the_right_statistics(p: float) -> None:
+    """200,000 draws: the share that is kept lies within 5 standard deviations, by row and by channel too."""
+    torch.manual_seed(0)
+    module, rows, channels = KeyedDropout(p), 4000, 50
+    out = _dropped(module, torch.ones(rows, channels), torch.arange(rows))
+    kept = out != 0
+    assert torch.allclose(out[kept], torch.tensor(1 / (1 - p)))
+    off = 5 * (p * (1 - p)) ** 0.5
+    assert abs(float(kept.double().mean()) - (1 - p)) < off / (rows * channels) ** 0.5
+    assert float((kept.double().mean(0) - (1 - p)).abs().max()) < off / rows**0.5
+    assert float((kept.double().mean(1) - (1 - p)).abs().max()) < 1.5 * off / channels**0.5
+    # neighbours in rows, channels and steps are uncorrelated
+    again = _dropped(module, torch.ones(rows, channels), torch.arange(rows)) != 0
+    for a, b in ((kept[1:], kept[:-1]), (kept[:, 1:], kept[:, :-1]), (kept, again)):
+        both = (a.double() - (1 - p)) * (b.double() - (1 - p))
+        assert abs(float(both.mean())) < 5 * p * (1 - p) / both.numel() ** 0.5
+
+
+def test_one_identity_one_mask() -> None:
+    torch.manual_seed(0)
+    module = KeyedDropout(0.5)
+    out = _dropped(module, torch.ones(3, 64), torch.tensor([7, 8, 7]))
+    assert torch.equal(out[0], out[2]) and not torch.equal(out[0], out[1])
+
+
+def test_steps_and_seeds_change_the_masks_and_are_saved() -> None:
+    torch.manual_seed(0)
+    module, other, x, identity = KeyedDropout(0.5), KeyedDropout(0.5), torch.ones(4, 64), torch.arange(4)
+    first = _dropped(module, x, identity)
+    resumed = KeyedDropout(0.5)
+    resumed.load_state_dict(module.state_dict())
+    second = _dropped(module, x, identity)
+    assert not torch.equal(first, second)
+    assert torch.equal(_dropped(resumed, x, identity), second)
+    assert not torch.equal(_dropped(other, x, identity), first)
+
+
+def test_does_nothing_in_eval_and_at_zero() -> None:
+    x = torch.randn(3, 4)
+    assert _dropped(KeyedDropout(0.5).eval(), x, torch.arange(3)) is x
+    assert _dropped(KeyedDropout(0.0), x, torch.arange(3)) is x
+
+
+def test_is_ordinary_outside_an_executor() -> None:
+    x, module = torch.ones(50, 4), KeyedDropout(0.5)
+    torch.manual_seed(3)
+    out = module(x)
+    torch.manual_seed(3)
+    assert torch.equal(out, nn.functional.dropout(x, 0.5)) and int(module.step) == 0
+
+
+def test_gradients_pass_where_the_mask_lets_them() -> None:
+    x = torch.ones(5, 8, requires_grad=True)
+    out = _dropped(KeyedDropout(0.5), x, torch.arange(5))
+    out.sum().backward()
+    assert torch.equal(x.grad, out.detach())
+
+
+@pytest.mark.parametrize("p", [-0.1, 1.0, 2.0])
+def test_refuses_impossible_probabilities(p: float) -> None:
+    with pytest.raises(ValueError, match=f"Expected a dropout probability from 0 to below 1, got {p}"):
+        KeyedDropout(p)
+
+
+def test_rows_must_be_those_in_flight() -> None:
+    with pytest.raises(ValueError, match=r"Expected 2 rows in flight, got \[3, 4\]"):
+        _dropped(KeyedDropout(0.5), torch.ones(3, 4), torch.arange(2))
+
+
+@pytest.mark.parametrize("kind", ["ego", "distinct"])
+def test_independent_masks_run_on_the_full_plan_only(kind: str) -> None:
+    graphs = random_graphs(3, 6, seed=1)
+    model = enfa.DSGNN(3, 4, 2, 2, dropout=0.5, independent_dropout=True)
+    assert model.spec.share == "dataset"  # no mask is shared, so nothing speaks against sharing rows in eval()
+    plan = enfa.make_plan(graphs, enfa.NodeMarking(), model.spec, kind)
+    with pytest.raises(ValueError, match="Expected the full plan for independent dropout masks: other plans share rows"):
+        model(plan)
+    full = enfa.make_plan(graphs, enfa.NodeMarking(), model.spec, "full")
+    assert not torch.equal(model(full), model(full))
+    model.eval()
+    assert torch.allclose(model(plan), model(full), atol=1e-5)
+
+
+def test_independent_masks_differ_between_copies() -> None:
+    torch.manual_seed(0)
+    out = _dropped(KeyedDropout(0.5, independent=True), torch.ones(2, 64), torch.tensor([7, 7]), full=True)
+    assert not torch.equal(out[0], out[1])
+
+
+def test_convert_replaces_dropout_and_nothing_else() -> None:
+    module = nn.Sequential(nn.Dropout(0.25), nn.Sequential(nn.Dropout(0.5), nn.ReLU())).eval()
+    converted = KeyedDropout.convert(copy.deepcopy(module))
+    assert [converted[0].p, converted[1][0].p] == [0.25, 0.5]
+    assert isinstance(converted[1][0], KeyedDropout) and not converted[1][0].training
+    assert repr(converted[0]) == "KeyedDropout(p=0.25, independent=False)"
+    assert isinstance(KeyedDropout.convert(nn.Dropout(0.1)), KeyedDropout)
+
+
+def test_mix64_is_one_to_one_and_spreads() -> None:
+    values = torch.cat([torch.arange(20000), torch.arange(20000) << 40, -torch.arange(1, 20000)])
+    mixed = mix64(values)
+    assert len(mixed.unique()) == len(values.unique())
+    bits = torch.stack([(mixed >> b) & 1 for b in range(64)]).double().mean(1)
+    assert float((bits - 0.5).abs().max()) < 0.02
+    assert not torch.equal(mix64(values, 1), mixed)

@@ -1,0 +1,129 @@
+"""CountedBatchNorm against torch.nn.BatchNorm1d on the rows written out as often as they count."""
+
+import copy
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from enfa import CountedBatchNorm
+from enfa.nn.rows import Rows, rows_in_flight
+
+
+def _counted(module: nn.Module, x: Tensor, copies: Tensor) -> Tensor:
+    with rows_in_flight(Rows(copies, int(copies.sum()), lambda: copies, False)):
+        return module(x)
+
+
+OPTIONS = [
+    {},
+    {"momentum": None},
+    {"momentum": 0.7, "eps": 1e-3},
+    {"affine": False},
+    {"track_running_stats": False},
+    {"affine": False, "track_running_stats": False},
+]
+
+
+def _pair(options: dict, channels: int = 3) -> tuple[nn.BatchNorm1d, CountedBatchNorm]:
+    torch.manual_seed(0)
+    ordinary = nn.BatchNorm1d(channels, dtype=torch.float64, **options)
+    if ordinary.affine:
+        nn.init.normal_(ordinary.weight), nn.init.normal_(ordinary.bias)
+    return ordinary, CountedBatchNorm.convert(copy.deepcopy(ordinary))
+
+
+@pytest.mark.parametrize("train", [True, False], ids=["train", "eval"])
+@pytest.mark.parametrize("options", OPTIONS, ids=repr)
+def test_is_batchnorm_on_repeated_rows(options: dict, train: bool) -> None:
+    """Outputs, gradients of input and parameters, and buffers, over several steps; rows that count 0 are there too."""
+    ordinary, counted = _pair(options)
+    ordinary.train(train), counted.train(train)
+    draw = torch.Generator().manual_seed(1)
+    for _ in range(3):
+        x = torch.randn(6, 3, dtype=torch.float64, generator=draw).requires_grad_()
+        copies = torch.tensor([3, 1, 0, 4, 2, 0])
+        weight = torch.randn(6, 3, dtype=torch.float64, generator=draw)
+        written_out = x.repeat_interleave(copies, 0)
+        expected = ordinary(written_out)
+        found = _counted(counted, x, copies)
+        assert torch.allclose(found.repeat_interleave(copies, 0), expected, rtol=1e-12, atol=1e-12)
+        parameters = [x, *ordinary.parameters()]
+        grads = torch.autograd.grad((expected * weight.repeat_interleave(copies, 0)).sum(), parameters)
+        # the loss of the distinct rows counts each as often as it occurs
+        mine = torch.autograd.grad((found * weight * copies[:, None]).sum(), [x, *counted.parameters()])
+        for a, b in zip(mine, grads, strict=True):
+            assert torch.allclose(a, b, rtol=1e-10, atol=1e-12)
+        for (name, a), b in zip(counted.named_buffers(), ordinary.buffers(), strict=True):
+            assert torch.allclose(a.double(), b.double(), rtol=1e-12, atol=0), name
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=8), st.integers(0, 1000))
+def test_any_counts(counts: list[int], seed: int) -> None:
+    copies = torch.tensor(counts)
+    if int(copies.sum()) < 2:
+        return
+    ordinary, counted = _pair({})
+    x = torch.randn(len(counts), 3, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    found = _counted(counted, x, copies).repeat_interleave(copies, 0)
+    # where all rows are one row, its variance is 0 but for rounding, and eps alone divides
+    assert torch.allclose(found, ordinary(x.repeat_interleave(copies, 0)), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("affine", [True, False])
+def test_gradcheck(affine: bool) -> None:
+    _, counted = _pair({"affine": affine})
+    copies = torch.tensor([2, 1, 0, 3])
+    x = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    torch.autograd.gradcheck(lambda x: _counted(counted, x, copies), x)
+
+
+def test_is_ordinary_outside_an_executor() -> None:
+    ordinary, counted = _pair({})
+    x = torch.randn(5, 3, dtype=torch.float64)
+    assert torch.equal(counted(x), ordinary(x))
+    assert torch.equal(counted.running_var, ordinary.running_var)
+    cube = torch.randn(5, 3, 4, dtype=torch.float64)
+    assert torch.equal(counted(cube), ordinary(cube))
+
+
+def test_a_single_pair_has_no_statistics() -> None:
+    _, counted = _pair({})
+    with pytest.raises(ValueError, match=r"Expected more than 1 .*pair to compute BatchNorm statistics, got 1"):
+        _counted(counted, torch.randn(2, 3, dtype=torch.float64), torch.tensor([0, 1]))
+
+
+def test_nothing_at_all_leaves_the_buffers_alone() -> None:
+    _, counted = _pair({})
+    before = counted.running_mean.clone()
+    for rows in (0, 3):
+        out = _counted(counted, torch.ones(rows, 3, dtype=torch.float64), torch.zeros(rows, dtype=torch.long))
+        assert out.shape == (rows, 3) and bool(out.isfinite().all())
+    assert torch.equal(counted.running_mean, before) and bool(counted.running_var.isfinite().all())
+
+
+def test_rows_must_be_those_in_flight() -> None:
+    _, counted = _pair({})
+    with pytest.raises(ValueError, match=r"Expected 2 rows in flight as \[rows, channels\], got \[3, 3\]"):
+        _counted(counted, torch.zeros(3, 3, dtype=torch.float64), torch.tensor([1, 1]))
+    with pytest.raises(ValueError, match=r"Expected 2 rows in flight as \[rows, channels\], got \[2, 3, 1\]"):
+        _counted(counted, torch.zeros(2, 3, 1, dtype=torch.float64), torch.tensor([1, 1]))
+
+
+def test_convert_replaces_every_batchnorm_and_keeps_its_state() -> None:
+    inner = nn.BatchNorm1d(3, eps=0.1, momentum=None, affine=False)
+    module = nn.Sequential(nn.Linear(3, 3), nn.Sequential(inner, nn.SyncBatchNorm(3)), nn.LayerNorm(3)).eval()
+    inner(torch.randn(4, 3)), inner.train(), inner(torch.randn(4, 3))
+    state = copy.deepcopy(module.state_dict())
+    converted = CountedBatchNorm.convert(module)
+    assert converted is module and [type(m) for m in converted[1]] == [CountedBatchNorm, CountedBatchNorm]
+    new = converted[1][0]
+    assert (new.eps, new.momentum, new.affine, new.training) == (0.1, None, False, True)
+    assert converted[1][1].training is False and type(converted[2]) is nn.LayerNorm
+    for name, value in converted.state_dict().items():
+        assert torch.equal(value, state[name]), name
+    assert CountedBatchNorm.convert(new) is new  # once is enough
+    alone = CountedBatchNorm.convert(nn.BatchNorm1d(2))
+    assert type(alone) is CountedBatchNorm

@@ -1,0 +1,174 @@
+"""Node-level and link-level outputs."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch_geometric.data import Data
+from torch_geometric.nn import GATv2Conv
+
+import enfa
+from enfa.nn import link_places, root_nodes
+from enfa.nn.execute import execute
+from enfa.nn.readout import node_means
+from enfa.testing import assert_same_as_full, degenerate_graphs, random_graph, random_graphs
+
+torch.set_num_threads(1)
+
+POLICIES = {
+    "marking": enfa.NodeMarking(),
+    "distances": enfa.NodeMarking(distances=1),
+    "ego": enfa.EgoNets(1, mark=True),
+    "ego isolate": enfa.EgoNets(2, isolate=True),
+    "edge deletion": enfa.EdgeDeletion(),
+    "edge distances": enfa.EdgeMarking("distances"),
+    "deletion": enfa.NodeDeletion(),
+    "reconstruction": enfa.Reconstruction(3, 8),
+}
+CONVS = {
+    "gin": "gin",
+    "gine": "gine",
+    "graphconv": "graphconv",
+    "gcn": "gcn",
+    "gatv2": lambda i, o: GATv2Conv(i, o, edge_dim=3, add_self_loops=False),
+}
+
+
+def graphs_with_edges() -> list[Data]:
+    odd = random_graphs(2, 7, seed=2, edge_channels=2, loops=True, parallel=True, degree=3.5)
+    return [*random_graphs(3, 9, seed=1, edge_channels=2), *odd, *degenerate_graphs(edge_channels=2).values()]
+
+
+def model_for(policy: enfa.Policy, conv: str, **options) -> enfa.DSGNN:
+    torch.manual_seed(0)
+    if conv == "gatv2" and not policy.edge_mark_channels:
+        made = lambda i, o: GATv2Conv(i, o, edge_dim=2, add_self_loops=False)  # noqa: E731
+    else:
+        made = CONVS[conv]
+    if conv in ("gine", "gatv2"):
+        options["edge_channels"] = 2
+    make = enfa.DSSGNN if "context" in options else enfa.DSGNN
+    return make(
+        3, 5, 2, 3, made, mark_channels=policy.mark_channels, edge_mark_channels=policy.edge_mark_channels, **options
+    )
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("conv", CONVS)
+@pytest.mark.parametrize("readout", ["root", "node"])
+def test_same_as_full(name, conv, readout):
+    policy = POLICIES[name]
+    if policy.edge_mark_channels and conv not in ("gine", "gatv2"):
+        return
+    if readout == "root" and name in ("deletion", "reconstruction"):
+        with pytest.raises(ValueError, match="does not say which node each subgraph is about"):
+            assert_same_as_full(model_for(policy, conv, readout=readout), policy, graphs_with_edges())
+        return
+    for norm in ("batch", "layer"):
+        model = model_for(policy, conv, readout=readout, norm=norm)
+        assert model.spec.pruned == (readout == "root" and norm == "layer")
+        assert_same_as_full(model, policy, graphs_with_edges())
+
+
+@pytest.mark.parametrize("readout", ["root", "node"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"jk": "concat", "norm": None},
+        {"jk": "sum", "norm": "layer", "residual": True},
+        {"jk": "concat", "norm": "batch", "dropout": 0.4},
+        {"jk": "last", "norm": "layer", "dropout": 0.4},
+        {"context": "dss", "norm": "layer"},
+        {"context": "mpnn", "jk": "concat"},
+        {"context": "identity"},
+    ],
+    ids=str,
+)
+def test_options(readout, options):
+    for policy in (enfa.NodeMarking(), enfa.EgoNets(1)):
+        assert_same_as_full(model_for(policy, "gin", readout=readout, **options), policy, graphs_with_edges())
+
+
+def by_hand(model: enfa.DSGNN, graph: Data, root: int) -> torch.Tensor:
+    """The root's row from a plan of a single marked graph, with every node's row at hand."""
+
+    class One(enfa.Policy):
+        def bag(self, view):
+            yield enfa.Subgraph().mark_node(root).rooted_at(root)
+
+    return model(enfa.make_plan([graph], One(), model.spec, "full"))
+
+
+def test_root_is_the_node_in_its_own_subgraph():
+    graphs = [random_graph(6, 3.0, seed=1), random_graph(5, 3.0, seed=2)]
+    model = model_for(enfa.NodeMarking(), "gin", readout="root", norm="layer").double().eval()
+    plan = enfa.make_plan(graphs, enfa.NodeMarking(), model.spec)
+    out = model(plan)
+    assert out.shape == (11, 2) and root_nodes(plan).tolist() == list(range(11))
+    expected = torch.cat([by_hand(model, g, v) for g in graphs for v in range(g.num_nodes)])
+    assert torch.allclose(out, expected, rtol=1e-12)
+
+
+def test_node_is_the_mean_over_subgraphs():
+    graph = random_graph(5, 3.0, seed=3)
+    model = model_for(enfa.NodeDeletion(), "gin", readout="node", norm=None).double()
+    plan = enfa.make_plan([graph], enfa.NodeDeletion(), model.spec, "full")
+    rows = execute(plan, model.encoder(plan, torch.float64), model.layers, None)[-1]
+    # the rows of subgraph r are the nodes other than r
+    node = torch.tensor([v for r in range(5) for v in range(5) if v != r])
+    mean = torch.stack([rows[node == v].mean(0) for v in range(5)])
+    assert torch.allclose(node_means(rows, plan.readout), mean, rtol=1e-12)
+    assert torch.allclose(model(plan), model.head(model.subgraph_mlp(mean)), rtol=1e-12)
+
+
+def test_pruned_plans_compute_less():
+    graph = random_graph(60, 3.0, seed=1)
+    costs = [
+        enfa.make_plan([graph], enfa.NodeMarking(), enfa.Spec(3, output="root", pruned=pruned)).cost()
+        for pruned in (False, True)
+    ]
+    assert costs[1].rows[2] <= 60 < costs[0].rows[2]
+    assert sum(costs[1].rows) < sum(costs[0].rows) / 2
+
+
+def test_masks_on_one_graph():
+    graph = random_graph(30, 3.0, seed=5)
+    graph.y = (torch.bincount(graph.edge_index[1], minlength=30) > 2).long()
+    mask = torch.rand(30, generator=torch.Generator().manual_seed(1)) < 0.5
+    model = model_for(enfa.NodeMarking(), "gin", readout="root", norm="layer")
+    plan = enfa.make_plan([graph], enfa.NodeMarking(), model.spec)
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.02)
+    losses = []
+    for _ in range(60):
+        optimiser.zero_grad()
+        nodes = root_nodes(plan)
+        loss = torch.nn.functional.cross_entropy(model(plan)[mask[nodes]], graph.y[nodes][mask[nodes]])
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0] / 2
+
+
+def test_links():
+    graph = random_graph(9, 3.0, seed=4, edge_channels=2)
+    model = model_for(enfa.EdgeMarking(), "gine", readout="root", norm="layer")
+    plan = enfa.make_plan([graph], enfa.EdgeMarking(), model.spec)
+    roots = root_nodes(plan)
+    places = link_places(plan, graph.edge_index)
+    assert len(model(plan)) == graph.num_edges // 2 == len(places.unique())
+    assert torch.equal(roots[places].sort(1).values, graph.edge_index.T.sort(1).values)
+    missing = next((a, b) for a in range(9) for b in range(a) if [a, b] not in graph.edge_index.T.tolist())
+    with pytest.raises(ValueError, match=f"got {missing[0]} - {missing[1]}, which is none"):
+        link_places(plan, torch.tensor([missing]).T)
+    marking = enfa.make_plan([graph], enfa.NodeMarking(), enfa.Spec(1, output="root"))
+    with pytest.raises(ValueError, match="edge-rooted"):
+        link_places(marking, graph.edge_index)
+
+
+def test_errors():
+    with pytest.raises(ValueError, match="Expected output='root' and no context for pruned=True"):
+        enfa.Spec(2, pruned=True)
+    with pytest.raises(ValueError, match="Expected output to be"):
+        enfa.Spec(2, output="edge")
+    with pytest.raises(ValueError, match="without roots"):
+        root_nodes(enfa.make_plan([random_graph(3)], enfa.NodeMarking(), enfa.Spec(1)))

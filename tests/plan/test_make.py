@@ -1,0 +1,44 @@
+"""Bad input to ``make_plan`` that no other module's tests hold."""
+
+import pytest
+import torch
+
+import enfa
+from enfa.plan.make import KINDS, unknown
+from enfa.testing import random_graph, random_graphs
+
+
+@pytest.mark.parametrize(("kind", "hint"), [("distnict", r" \(did you mean 'distinct'\?\)"), ("qq", ""), (None, "")])
+def test_unknown_kinds_list_the_known_ones(kind: str, hint: str) -> None:
+    message = rf"^Expected the kind of plan to be one of full, ego, distinct, got {kind!r}{hint}$"
+    with pytest.raises(ValueError, match=message):
+        enfa.make_plan([random_graph(3)], enfa.NodeMarking(), enfa.Spec(1), kind)
+
+
+def test_a_kind_is_refused_before_graphs_are_read() -> None:
+    with pytest.raises(ValueError, match="kind of plan"):
+        enfa.make_plan([], enfa.NodeMarking(), enfa.Spec(1), "none")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_missing_edge_attributes(kind: str) -> None:
+    message = "Expected 'edge_attr' in the graphs, because the model reads edge attributes; graph 0 has none"
+    with pytest.raises(ValueError, match=message):
+        enfa.make_plan(random_graphs(2), enfa.NodeMarking(), enfa.Spec(1, edge_attr=True), kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_plan_does_not_read_it_does_not_hold(kind: str) -> None:
+    graphs = random_graphs(3, 6, edge_channels=2)
+    plan = enfa.make_plan(graphs, enfa.NodeMarking(), enfa.Spec(1), kind)
+    assert plan.edge_attr is None and plan.degree is None and plan.graph is None
+    spec = enfa.Spec(1, degrees=True, edge_attr=True, share="graph")
+    plan = enfa.make_plan(graphs, enfa.NodeMarking(), spec, kind)
+    assert plan.edge_attr is not None and plan.degree is not None and plan.graph is not None
+    assert plan.kind == kind and plan.spec == spec
+    # degrees are those of the graph under node marking, however the rows were made
+    assert set(plan.degree.tolist()) == {d for g in graphs for d in torch.bincount(g.edge_index[1], minlength=g.num_nodes).tolist()}  # fmt: skip
+
+
+def test_unknown() -> None:
+    assert str(unknown("pet", "dgo", ["cat", "dog"])) == "Expected pet to be one of cat, dog, got 'dgo' (did you mean 'dog'?)"
