@@ -13,9 +13,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from pathlib import Path
 
-from enfa.cli.sweep import sweep
+from enfa.training import read_config
+from enfa.training.sweep import numbers, run_sweep
+from enfa.training.table import plain_table
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 # The longest first, so that no core waits for a straggler.
@@ -50,8 +53,13 @@ def main() -> None:
             settings[:0] = GROUPS[what][1]
         else:
             names.append(what)
-    files = [str(CONFIGS / f"{name}.yaml") for name in names]
-    sweep([*files, *settings], args.folds, args.seeds, args.jobs, args.results, args.minutes, progress=False)
+    configs = [read_config(CONFIGS / f"{name}.yaml", settings) for name in names]
+    folds = None if args.folds is None else numbers(args.folds)
+    results, failed = run_sweep(
+        configs, folds, numbers(args.seeds), args.jobs, args.results, args.minutes, lambda line: print(line, flush=True)
+    )
+    print(plain_table(results))
+    sys.exit(1 if failed else 0)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import torch
 from enfa.datasets.compact import from_compact
 from enfa.training import Config
 from enfa.training.build import Problem, compile_for
+from enfa.training.lightning import pl
 from enfa.training.module import Batches, TrainingModule
 
 # The whole of PROTEINS for 20 epochs takes an hour on the full plan: ENFA_WHOLE=1 runs that. Graphs of up to 20 nodes
@@ -18,8 +19,6 @@ LARGEST, EPOCHS, GRAPHS = (10**9, 20, 10**9) if WHOLE else (20, 20, 96)
 
 
 def test_full_and_distinct_train_alike(data: Path, tmp_path: Path) -> None:
-    import lightning.pytorch as pl
-
     torch.set_num_threads(1)
     proteins = from_compact("PROTEINS", data)
     small = [graph for graph in proteins.graphs if graph.num_nodes <= LARGEST][:GRAPHS]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Annotated
 
@@ -10,27 +9,10 @@ import typer
 from rich.console import Console
 
 from enfa.cli.settings import config_of
-from enfa.training.record import Record
-from enfa.training.run import needs_lightning
-from enfa.training.sweep import Job, plan_jobs
-from enfa.training.sweep import sweep as run_all
+from enfa.training.sweep import numbers, run_sweep
 from enfa.training.table import terminal_table
 
-__all__ = ["numbers", "sweep"]
-
-
-def numbers(text: str) -> list[int]:
-    """
-    >>> numbers("0-3,7")
-    [0, 1, 2, 3, 7]
-    """
-    found: list[int] = []
-    for part in text.split(","):
-        first, dash, last = part.partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()):
-            raise ValueError(f"Expected numbers such as 0-9 or 0,2,5, got {text!r}")
-        found += range(int(first), int(last or first) + 1)
-    return list(dict.fromkeys(found))
+__all__ = ["sweep"]
 
 
 def sweep(
@@ -50,30 +32,18 @@ def sweep(
     """Train every fold with every seed, and print mean and standard deviation. Runs whose results are filed are not
     repeated; interrupted ones go on from their last checkpoint."""
     console = Console()
-    deadline = None if minutes is None else time.monotonic() + 60 * minutes
     files = [text for text in configs if "=" not in text]
     overrides = [text for text in configs if "=" in text]
     if not files:
         raise ValueError("Expected at least one config file, got none")
-    needs_lightning()
     made = [config_of(Path(file), overrides) for file in files]
-    todo, every = plan_jobs(made, None if folds is None else numbers(folds), numbers(seeds), results)
-    console.print(f"{len(todo)} runs to do, {sum(len(of.records) for of in every)} on file")
-    failed: list[Job] = []
+    chosen = None if folds is None else numbers(folds)
 
-    def report(job: Job, record: Record | None, error: BaseException | None) -> None:
-        if error is not None:
-            failed.append(job)
-            line = f"failed: {' '.join(str(error).split()) or type(error).__name__}"
-        elif record is None:
-            line = "no time to begin"
-        else:
-            line = f"{record.ended} after {record.epochs} epochs, {record.seconds:.0f} s; best {record.valid:.4f}"
-            line += "" if record.test is None else f", test {record.test:.4f}"
-        console.print(f"{job}: {line}", markup=False, soft_wrap=True)
+    def say(line: str) -> None:
+        console.print(line, markup=False, soft_wrap=True)
 
     try:
-        run_all(todo, min(jobs, max(len(todo), 1)), deadline, report, progress)
+        every, failed = run_sweep(made, chosen, numbers(seeds), jobs, results, minutes, say, progress)
     except (KeyboardInterrupt, SystemExit):
         console.print("Interrupted: the same command continues.")
         raise typer.Exit(130) from None

@@ -13,8 +13,6 @@ __all__ = ["Config", "settings"]
 
 def _setting(meaning: str, default: Any = MISSING) -> Any:
     """A field with its meaning, which ``--help`` prints."""
-    if isinstance(default, dict):
-        return field(default_factory=dict, metadata={"meaning": meaning})
     return field(default=default, metadata={"meaning": meaning})
 
 
@@ -43,7 +41,9 @@ class Config:
 
     model: Literal["ds", "dss"] = _setting("DS-GNN or DSS-GNN", "ds")
     policy: str = _setting("what makes the subgraphs: a name such as node_marking", "node_marking")
-    policy_params: dict[str, Any] = _setting("the policy's parameters, such as isolate", {})
+    policy_params: dict[str, Any] = field(
+        default_factory=dict, metadata={"meaning": "the policy's parameters, such as isolate"}
+    )
     conv: str = _setting("gin, gine, graphconv or gcn", "gin")
     context: str = _setting("DSS-GNN only: dss, identity or mpnn", "dss")
     num_layers: int = _setting("message-passing layers", 4)

@@ -6,11 +6,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-import lightning.pytorch as pl
 import numpy as np
 import torch
 import torch.distributed as dist
-from lightning.pytorch.utilities.types import OptimizerLRScheduler
 from torch import Tensor
 from torchmetrics import MeanMetric
 
@@ -19,6 +17,7 @@ from enfa.plan.table import Plan
 from enfa.training.build import Problem, make_model
 from enfa.training.config import Config
 from enfa.training.disk import write_csv
+from enfa.training.lightning import pl
 from enfa.training.score import make_metric, summed_loss
 
 __all__ = ["Batches", "TrainingModule"]
@@ -36,7 +35,7 @@ class TrainingModule(pl.LightningModule):
         self.config, self.problem = config, problem
         self.model = make_model(config, problem)
         make = (problem.metric, problem.task, problem.num_outputs)
-        self.train_loss = MeanMetric().set_dtype(torch.float64)
+        self.train_loss = MeanMetric(nan_strategy="disable").set_dtype(torch.float64)
         self.valid_score, self.test_score = make_metric(*make), make_metric(*make)
         self.curve: list[dict[str, float]] = []
         """What every finished epoch came to. Saved with the checkpoint, so a resumed run has all of it."""
@@ -101,7 +100,7 @@ class TrainingModule(pl.LightningModule):
         self.log("test/score", float(self.test_score.compute()), sync_dist=True)
         self.test_score.reset()
 
-    def configure_optimizers(self) -> OptimizerLRScheduler:
+    def configure_optimizers(self) -> dict[str, Any]:
         c = self.config
         optimiser = torch.optim.Adam(self.model.parameters(), lr=c.lr, weight_decay=c.weight_decay)
         schedule = torch.optim.lr_scheduler.StepLR(optimiser, c.lr_decay_every, c.lr_decay)

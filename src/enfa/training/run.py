@@ -22,14 +22,22 @@ from enfa.training.disk import write_json, write_text
 from enfa.training.record import Record, hardware
 
 if TYPE_CHECKING:
-    import lightning.pytorch as pl
-
+    from enfa.training.lightning import pl
     from enfa.training.module import Batches, TrainingModule
 
 __all__ = ["BEST", "LAST", "evaluate", "fit", "folder_of", "prepare"]
 
 BEST, LAST = "best.ckpt", "last.ckpt"
 _PRECISION: dict[str, Any] = {"32": "32-true", "64": "32-true", "bf16": "bf16-mixed", "16": "16-mixed"}
+# On workers (a slice costs little), on folders that hold a run to resume, on what is as it should be.
+_ADVICE = (
+    ".*does not have many workers.*",
+    ".*Checkpoint directory.*",
+    ".*number of training batches.*",
+    ".*isinstance.treespec.*",
+    ".*lr_scheduler.step.*",
+    ".*callbacks used to create.*",
+)
 
 
 def folder_of(config: Config) -> Path:
@@ -39,26 +47,28 @@ def folder_of(config: Config) -> Path:
 
 def needs_lightning() -> None:
     try:
-        import lightning  # noqa: F401
         import torchmetrics  # noqa: F401
+
+        import enfa.training.lightning  # noqa: F401
     except ImportError as error:
         raise ValueError(f"Training needs Lightning and torchmetrics ({error}): pip install 'enfa[train]'") from error
 
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Without Lightning's advice on workers, which does not know how little a slice costs, and its banners."""
-    log = logging.getLogger("lightning.pytorch")
-    before = log.level
-    log.setLevel(logging.ERROR)
+    """Without Lightning's banners and advice."""
+    logs = [logging.getLogger(name) for name in ("lightning.pytorch", "pytorch_lightning")]
+    before = [log.level for log in logs]
+    for log in logs:
+        log.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
-            for text in (".*does not have many workers.*", ".*Checkpoint directory.*", ".*number of training batches.*",
-                         ".*isinstance.treespec.*", ".*Unable to serialize.*", ".*lr_scheduler.step.*", ".*callbacks used to create.*"):  # fmt: skip
+            for text in _ADVICE:
                 warnings.filterwarnings("ignore", text)
             yield
     finally:
-        log.setLevel(before)
+        for log, level in zip(logs, before):
+            log.setLevel(level)
 
 
 @dataclass
@@ -87,12 +97,22 @@ def prepare(config: Config, progress: bool = False) -> Prepared:
     return Prepared(module, Batches(config, compiled, split), tests)
 
 
-def _trainer(config: Config, folder: Path, progress: bool, deadline: float | None) -> pl.Trainer:
-    import lightning.pytorch as pl
-    from lightning.pytorch.callbacks import Callback, EarlyStopping, ModelCheckpoint
-    from lightning.pytorch.loggers import TensorBoardLogger
+def _logger(folder: Path) -> Any:
+    """TensorBoard's, where it is installed. The CSV file is the module's own, because it survives a resumption whole."""
+    from enfa.training.lightning import pl
 
-    class Deadline(Callback):
+    try:
+        return pl.loggers.TensorBoardLogger(folder, name="", version="")
+    except ModuleNotFoundError:
+        return False
+
+
+def _trainer(config: Config, folder: Path, progress: bool, deadline: float | None) -> pl.Trainer:
+    from enfa.training.lightning import pl
+
+    Callback, ModelCheckpoint = pl.callbacks.Callback, pl.callbacks.ModelCheckpoint
+
+    class Deadline(Callback):  # type: ignore[valid-type, misc]
         def on_train_epoch_end(self, trainer: pl.Trainer, _: pl.LightningModule) -> None:
             # all ranks must agree, and their clocks need not
             late = deadline is not None and time.monotonic() > deadline
@@ -102,7 +122,7 @@ def _trainer(config: Config, folder: Path, progress: bool, deadline: float | Non
         "dirpath": folder, "mode": "max", "save_on_train_epoch_end": True, "auto_insert_metric_name": False,
         "enable_version_counter": False,
     }  # fmt: skip
-    callbacks: list[Callback] = [
+    callbacks: list[Any] = [
         ModelCheckpoint(filename=BEST.removesuffix(".ckpt"), monitor="valid/score", **files),
         # not save_last=True, which writes only when the best one is written
         ModelCheckpoint(filename=LAST.removesuffix(".ckpt"), **files),
@@ -114,7 +134,7 @@ def _trainer(config: Config, folder: Path, progress: bool, deadline: float | Non
         # Lightning stops above the threshold, not at it; the score is float32 by then
         threshold = None if config.stop_at is None else config.stop_at - 1e-6
         callbacks.append(
-            EarlyStopping(
+            pl.callbacks.EarlyStopping(
                 "valid/score",
                 mode="max",
                 patience=patience,
@@ -135,7 +155,7 @@ def _trainer(config: Config, folder: Path, progress: bool, deadline: float | Non
         precision=_PRECISION[config.precision],
         max_epochs=config.epochs,
         callbacks=callbacks,
-        logger=TensorBoardLogger(folder, name="", version=""),
+        logger=_logger(folder),
         enable_progress_bar=progress,
         enable_model_summary=False,
         num_sanity_val_steps=0,
@@ -194,7 +214,7 @@ def evaluate(config: Config, checkpoint: str | Path | None = None, part: str = "
     check_same_model(path, found, config, run.module.problem)
     run.batches.split = {**run.batches.split, "test": run.batches.split[part]}
     with _quietly():
-        import lightning.pytorch as pl
+        from enfa.training.lightning import pl
 
         accelerator = "gpu" if config.accelerator != "cpu" and torch.cuda.is_available() else "cpu"
         trainer = pl.Trainer(

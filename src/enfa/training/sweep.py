@@ -16,9 +16,23 @@ from enfa.training.checkpoint import check_same_run, load_checkpoint
 from enfa.training.config import Config
 from enfa.training.record import Record
 from enfa.training.results import Results
-from enfa.training.run import LAST, fit, folder_of
+from enfa.training.run import LAST, fit, folder_of, needs_lightning
 
-__all__ = ["Job", "plan_jobs", "sweep"]
+__all__ = ["Job", "numbers", "plan_jobs", "run_sweep", "sweep"]
+
+
+def numbers(text: str) -> list[int]:
+    """
+    >>> numbers("0-3,7")
+    [0, 1, 2, 3, 7]
+    """
+    found: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        if not first.isdigit() or (dash and not last.isdigit()):
+            raise ValueError(f"Expected numbers such as 0-9 or 0,2,5, got {text!r}")
+        found += range(int(first), int(last or first) + 1)
+    return list(dict.fromkeys(found))
 
 
 @dataclass(frozen=True)
@@ -116,3 +130,36 @@ def sweep(
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def run_sweep(
+    configs: Sequence[Config],
+    folds: Sequence[int] | None,
+    seeds: Sequence[int],
+    at_once: int,
+    folder: Path,
+    minutes: float | None,
+    say: Callable[[str], None],
+    progress: bool = False,
+) -> tuple[list[Results], int]:
+    """Do what is left of a sweep, with a line for every run. Returns the results, and how many runs failed."""
+    deadline = None if minutes is None else time.monotonic() + 60 * minutes
+    needs_lightning()
+    jobs, results = plan_jobs(configs, folds, seeds, folder)
+    say(f"{len(jobs)} runs to do, {sum(len(of.records) for of in results)} on file")
+    failed = 0
+
+    def report(job: Job, record: Record | None, error: BaseException | None) -> None:
+        nonlocal failed
+        if error is not None:
+            failed += 1
+            line = f"failed: {' '.join(str(error).split()) or type(error).__name__}"
+        elif record is None:
+            line = "no time to begin"
+        else:
+            line = f"{record.ended} after {record.epochs} epochs, {record.seconds:.0f} s; best {record.valid:.4f}"
+            line += "" if record.test is None else f", test {record.test:.4f}"
+        say(f"{job}: {line}")
+
+    sweep(jobs, min(at_once, max(len(jobs), 1)), deadline, report, progress)
+    return results, failed

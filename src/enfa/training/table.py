@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-
-from rich.table import Table
+from typing import TYPE_CHECKING
 
 from enfa.training.results import Results
 
-__all__ = ["markdown", "read_results", "terminal_table"]
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = ["markdown", "plain_table", "read_results", "terminal_table"]
 
 _HEAD = ("config", "metric", "paper", "ours", "runs", "notes")
 
@@ -36,7 +38,16 @@ def _rows(results: Sequence[Results]) -> list[tuple[str, ...]]:
     return rows
 
 
+def plain_table(results: Sequence[Results]) -> str:
+    """A line per config, without any library."""
+    rows = [_HEAD, *_rows(results)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(_HEAD))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
+
+
 def terminal_table(results: Sequence[Results]) -> Table:
+    from rich.table import Table
+
     table = Table(caption="Mean and standard deviation over runs, in percent.")
     for name in _HEAD:
         table.add_column(name, justify="right" if name in ("paper", "ours", "runs") else "left")
