@@ -81,7 +81,7 @@ def count_bags(graphs: GraphSet, edits: Edits, hops: int) -> Bags:
         edges=graphs.num_edges,
         subgraphs=edits.num_subgraphs,
         pairs=int(pairs.sum()),
-        rows=int((pairs - edits.deleted).sum()),
+        rows=int(edits.sizes(graphs).sum()),
         sub_edges=int(left.sum()),
         rows_within=np.cumsum(rows).tolist(),
         edges_within=np.cumsum(edges).tolist(),
