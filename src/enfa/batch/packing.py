@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from enfa.plan.kernels.codec import decode
 
 __all__ = ["pack", "unpack"]

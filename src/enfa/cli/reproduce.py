@@ -33,7 +33,9 @@ def _settings(quick: bool, device: str, datasets: str, memory_gb: float | None) 
 
 
 def reproduce(
-    out: Annotated[Path, typer.Option(help="Folder of the report. Results already in it are not measured again.")] = Path("report"),
+    out: Annotated[Path, typer.Option(help="Folder of the report. Results in it are not measured again.")] = Path(
+        "report"
+    ),
     quick: Annotated[bool, typer.Option("--quick", help="Sample graphs: ten minutes on two cores.")] = False,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     only: Annotated[str, typer.Option(help=f"Some of {','.join(SECTIONS)}; all by default.")] = "",

@@ -96,7 +96,7 @@ class CountedBatchNorm(nn.BatchNorm1d):
             from enfa.nn.triton.norm import counted_norm
 
             fused = updates and self.momentum is not None and self.num_batches_tracked is not None
-            running = (self.running_mean, self.running_var, self.num_batches_tracked, self.momentum) if fused else None
+            running: Any = (self.running_mean, self.running_var, self.num_batches_tracked, self.momentum) if fused else None
             out, mean, var, total = counted_norm(x, self.weight, self.bias, rows.copies, self.eps, relu, running)
             updates = updates and not fused
         else:

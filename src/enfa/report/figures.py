@@ -26,7 +26,7 @@ COLOURS = {"full": "#d55e00", "ego": "#b8860b", "distinct": "#0072b2", "more": "
 SHAPES = {"full": "s", "ego": "^", "distinct": "o"}
 INK, GRID, PALE = "#2b2b33", "#dddde3", "#f6f6f9"
 VARIABLES = {**{v: f"var(--{k})" for k, v in COLOURS.items()}, INK: "currentColor", GRID: "var(--grid)"}
-STYLE: dict[str, Any] = {
+STYLE: Any = {
     "font.size": 9, "axes.titlesize": 10.5, "axes.titleweight": "bold", "axes.titlelocation": "left",
     "axes.edgecolor": GRID, "axes.labelcolor": INK, "text.color": INK, "xtick.color": INK, "ytick.color": INK,
     "xtick.labelcolor": INK, "ytick.labelcolor": INK, "axes.spines.top": False, "axes.spines.right": False,
@@ -133,8 +133,11 @@ def figure_png(figure: Figure, path: Path, columns: int = 3) -> None:
     size = columns * width, lines * height + 1.0
     with rc_context(STYLE):
         canvas = Canvas(figsize=size, dpi=110, facecolor="white", layout="constrained")
-        above, inside, below = canvas.subfigures(3, 1, height_ratios=[0.55, lines * height, 0.55])
-        handles = [Line2D([], [], color=COLOURS[c], marker=SHAPES.get(c, "s"), lw=1.6, label=t) for t, c in figure.legend]
+        parts: Any = canvas.subfigures(3, 1, height_ratios=[0.55, lines * height, 0.55])
+        above, inside, below = parts
+        handles = [
+            Line2D([], [], color=COLOURS[c], marker=SHAPES.get(c, "s"), lw=1.6, label=t) for t, c in figure.legend
+        ]
         above.text(0.01, 0.95, figure.title, fontsize=12.5, fontweight="bold", va="top")
         above.legend(handles=handles, loc="lower left", ncols=len(handles))
         axes: Sequence[Axes] = np.ravel(inside.subplots(lines, columns))  # type: ignore[assignment]

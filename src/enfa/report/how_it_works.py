@@ -89,8 +89,8 @@ def _molecule_svg(data: dict[str, Any], policy: str, subgraph: int) -> str:
         )
     name = "unedited molecule" if subgraph < 0 else _edit_name(data, policy, subgraph)
     return (
-        f'<figure><svg viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{escape(name)}">{"".join(parts)}</svg>'
-        f"<figcaption>{escape(name)}</figcaption></figure>"
+        f'<figure><svg viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{escape(name)}">'
+        f"{''.join(parts)}</svg><figcaption>{escape(name)}</figcaption></figure>"
     )
 
 
@@ -114,7 +114,7 @@ def how_it_works_html(data: dict[str, Any]) -> str:
     )
     layers = "".join(
         f'<button type="button" data-layer="{i}" aria-pressed="{str(i == 0).lower()}">'
-        f"{'input' if i == 0 else f'layer {i}'}</button>"
+        f"{'input' if i == 0 else f'<span>layer </span>{i}'}</button>"
         for i in range(data["layers"] + 1)
     )
     bags = "".join(

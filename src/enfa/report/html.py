@@ -48,7 +48,8 @@ def _table(table: Table) -> str:
         + "</tr>"
         for row in table.rows
     )
-    inside = f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    inside = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    inside = f'<div class="scroll" tabindex="0">{inside}</div>'
     if table.note:
         inside += f'<p class="note">{escape(table.note)}</p>'
     if table.folded:

@@ -29,7 +29,8 @@ def write_markdown(path: Path, title: str, lead: str, sections: Sequence[Section
     """``report.md``, and ``figures/NAME.png`` for every figure."""
     (path.parent / "figures").mkdir(exist_ok=True)
     lines = [f"# {title}", "", lead, ""]
-    lines += [f"- **{h.value}** {h.what}" + (f" ({h.beside})" if h.beside else "") for s in sections for h in s.headlines]
+    headlines = [h for section in sections for h in section.headlines]
+    lines += [f"- **{h.value}** {h.what}" + (f" ({h.beside})" if h.beside else "") for h in headlines]
     for section in sections:
         lines += ["", f"## {section.title}", ""]
         for sentence in section.sentences:
@@ -38,7 +39,8 @@ def write_markdown(path: Path, title: str, lead: str, sections: Sequence[Section
             lines += ["Step through the layers in [index.html](index.html).", ""]
         for figure in section.figures:
             figure_png(figure, path.parent / "figures" / f"{figure.name}.png")
-            lines += [f"### {figure.title}", "", f"![{figure.title}](figures/{figure.name}.png)", "", f"*{figure.note}*", ""]
+            picture = f"![{figure.title}](figures/{figure.name}.png)"
+            lines += [f"### {figure.title}", "", picture, "", f"*{figure.note}*", ""]
         for table in section.tables:
             lines += _table(table)
     path.write_text("\n".join([*lines, "---", "", footer, ""]))

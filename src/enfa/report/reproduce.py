@@ -88,14 +88,14 @@ def write_pages(out: Path) -> bool:
         "how-it-works",
         "How it works",
         [
-            "A subgraph GNN runs on a bag of edited copies of a graph. Here the graph is a molecule, and every circle is one "
-            "row: the embedding of one atom in one copy. Equal numbers are equal rows. Step through the layers."
+            "A subgraph GNN runs on a bag of edited copies of a graph. Here the graph is a molecule, and every circle is "
+            "one row: the embedding of one atom in one copy. Equal numbers are equal rows. Step through the layers."
         ],
         html=how_it_works_html(how_it_works_data()),
     )
     sections.insert(0, how)
-    machine = next((s["machine"] for s in stored.values()), {})
-    settings = next((s["settings"] for s in stored.values()), {})
+    first: dict[str, Any] = next(iter(stored.values()), {"machine": {}, "settings": {}})
+    machine, settings = first["machine"], first["settings"]
     versions = ", ".join(f"{key} {value}" for key, value in machine.items())
     footer = f"Written by enfa reproduce, scale {settings.get('scale', '–')}. {versions}."
     (out / "index.html").write_text(page_html(TITLE, LEAD, sections, footer))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from enfa.report.settings import Settings
+from enfa.report.settings import MATTERS, Settings
 
 __all__ = ["Store"]
 
@@ -33,15 +33,15 @@ class Store:
             if path.exists() and not self.fresh:
                 try:
                     found = json.loads(path.read_text())
-                    self._check(path, found)
+                    self._check(path, found, MATTERS[name])
                 except (json.JSONDecodeError, KeyError) as error:
                     raise ValueError(f"{path} is no results file ({error}); remove it, or say --fresh") from error
             self._open[name] = found or {"settings": self.settings, "machine": self.machine, "results": {}}
         return self._open[name]["results"]
 
-    def _check(self, path: Path, found: dict[str, Any]) -> None:
-        for what, mine in (("settings", self.settings), ("machine", self.machine)):
-            for key in {**found[what], **mine}:
+    def _check(self, path: Path, found: dict[str, Any], matters: tuple[str, ...]) -> None:
+        for what, mine, keys in (("settings", self.settings, matters), ("machine", self.machine, tuple(self.machine))):
+            for key in keys:
                 there, here = found[what].get(key), mine.get(key)
                 if there != here:
                     raise ValueError(

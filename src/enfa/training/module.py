@@ -113,7 +113,7 @@ class TrainingModule(pl.LightningModule):
         self.log("test/score", float(self.test_score.compute()), sync_dist=True)
         self.test_score.reset()
 
-    def configure_optimizers(self) -> Any:
+    def configure_optimizers(self) -> dict[str, Any]:  # type: ignore[override]
         c = self.config
         optimiser = torch.optim.Adam(self.model.parameters(), lr=c.lr, weight_decay=c.weight_decay)
         schedule = torch.optim.lr_scheduler.StepLR(optimiser, c.lr_decay_every, c.lr_decay)

@@ -38,8 +38,8 @@ def make_step(model: nn.Module, plan: Plan, y: Tensor) -> Callable[[], None]:
     model.train()
 
     def step() -> None:
-        optimiser.zero_grad()
         loss_of(model(plan), y).backward()
         optimiser.step()
+        optimiser.zero_grad()  # at the end: each step frees what it allocates, which is what peak memory is about
 
     return step

@@ -14,8 +14,9 @@ from enfa.report.show.words import LEGEND, bytes_text, figure_note, span
 __all__ = ["show_breakdown", "show_storage"]
 
 LAYOUT = (
-    "Conventional and ego are counted in the layout that gives the paper's figures (int64 edges and attributes of every "
-    "subgraph, a pivot hop per subgraph and node); distinct is the size of the compressed file. Counted, so there is no spread"
+    "Conventional and ego are counted in the layout that gives the paper's figures (int64 edges and attributes of "
+    "every subgraph, a pivot hop per subgraph and node); distinct is the size of the compressed file. Counted once, "
+    "so there are no repeats and no spread"
 )
 PARTS = {"edges": "distinct", "pairs": "ego", "features": "more", "rest": "rest"}
 PART_NAMES = {
@@ -62,8 +63,8 @@ def show_storage(stored: dict[str, Any]) -> Section:
     best = max(distinct, key=lambda k: distinct[k])
     note = figure_note(stored, f"{_sampled(stored)}, L = {span(n for _, n in ego)} layers, no batches", LAYOUT)
     sentences = [
-        f"The published method saves {_percent(min(ego.values()))} to {_percent(max(ego.values()))} of the conventional "
-        f"bags' bytes (the paper: 29.0% to 84.5%). Distinct rows save {_percent(min(distinct.values()))} to "
+        f"The published method saves {_percent(min(ego.values()))} to {_percent(max(ego.values()))} of the "
+        f"conventional bags' bytes (the paper: 29.0% to 84.5%). Distinct rows save {_percent(min(distinct.values()))} to "
         f"{_percent(max(distinct.values()))}.",
         "The more graphs a dataset has, the more rows they share: a sample saves less than the whole."
         if "Samples" in _sampled(stored)
@@ -118,7 +119,7 @@ def show_breakdown(stored: dict[str, Any]) -> Section:
     share = max((e["parts"]["pairs"] / e["bytes"] for e in ego), default=0.0)
     sentences = [
         f"ENFA as published trades edges for pivot hops, which make up as much as {share:.0%} of what it stores. "
-        "Distinct rows need neither: a row's key replaces the edges of all its copies, and pools are kept as differences."
+        "Distinct rows need neither: a row's key replaces the edges of all its copies, and pools are differences."
     ]
     table = Table("Parts", ["dataset", "policy", "plan", "L", *PART_NAMES.values(), "all"], rows, note)
     figure = Figure("breakdown", "What is stored", panels, legend, note)

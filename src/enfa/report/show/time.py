@@ -17,6 +17,7 @@ from enfa.report.show.words import KIND_NAMES, LEGEND, bytes_text, figure_note, 
 __all__ = ["show_time"]
 
 Results = dict[Case, dict[str, Any]]
+Value = tuple[float, float, float]
 CONVS = {"gin": "GIN", "graphconv": "GraphConv", "gcn": "GCN"}
 
 
@@ -42,7 +43,7 @@ def _speedups(results: Results, kind: str, what: str = "ms") -> dict[Case, float
     }
 
 
-def _panels(results: Results, unit: str, value: Callable[[dict[str, Any]], tuple[float, float, float] | None]) -> list[Panel]:
+def _panels(results: Results, unit: str, value: Callable[[dict[str, Any]], Value | None]) -> list[Panel]:
     """One panel per dataset: policies side by side, L = 2..5 within each."""
     panels = []
     for dataset in dict.fromkeys(case.dataset for case in results):
@@ -56,11 +57,11 @@ def _panels(results: Results, unit: str, value: Callable[[dict[str, Any]], tuple
     return panels
 
 
-def _ms(plan: dict[str, Any]) -> tuple[float, float, float] | None:
+def _ms(plan: dict[str, Any]) -> Value | None:
     return (plan["ms"], plan["ms_low"], plan["ms_high"]) if "ms" in plan else None
 
 
-def _memory(plan: dict[str, Any]) -> tuple[float, float, float] | None:
+def _memory(plan: dict[str, Any]) -> Value | None:
     return (plan["peak_bytes"] / 1e6,) * 3 if "peak_bytes" in plan else None
 
 
@@ -78,7 +79,7 @@ def _dots(axes: Axes, results: Results) -> None:
     axes.grid(axis="x", visible=True)
     axes.set_yticks(range(len(names)), [f"{CONVS[v]}{' + context' if c else ''}, {p}" for v, c, p in names], fontsize=8)
     axes.invert_yaxis()
-    axes.set_xlabel("times faster than conventional")
+    axes.set_xlabel("times faster")
 
 
 def _spread(results: Results) -> str:
@@ -114,7 +115,8 @@ def _headlines(plain: Results, same_data: Results) -> list[Headline]:
     fast = _speedups(plain, "distinct")
     if fast:
         best = max(fast, key=lambda c: fast[c])
-        text = f"faster training step, at best ({best.dataset}, {best.policy}, L = {best.layers}); median {times(median(fast.values()))}"
+        where = f"{best.dataset}, {best.policy}, L = {best.layers}"
+        text = f"faster training step, at best ({where}); median {times(median(fast.values()))}"
         found.append(Headline(times(fast[best]), text, "same batch, distinct rows against conventional"))
     ego = _speedups(same_data, "ego", "epoch_s")
     if ego:
@@ -134,8 +136,8 @@ def show_time(stored: dict[str, Any]) -> Section:
     width = "width " + span(r["width"] for r in results.values())
     epoch = "An epoch is the number of batches times (step + making the batch)."
     sentences = [
-        "One training step is forward, backward and Adam on one batch. All three plans run the same model with the same "
-        "weights and give the same gradients.",
+        "One training step is forward, backward and Adam on one batch. All three plans run the same model with the "
+        "same weights and give the same gradients.",
     ]
     fast, published = _speedups(plain, "distinct"), _speedups(plain, "ego")
     if fast and published:
@@ -159,7 +161,9 @@ def show_time(stored: dict[str, Any]) -> Section:
         tables.append(_table("GIN at the same batch size", plain, epoch))
     if same_data:
         panels = _panels(same_data, "s per epoch", lambda p: (p["epoch_s"],) * 3 if "epoch_s" in p else None)
-        batches = "ENFA takes the largest batch whose data is no larger than the conventional one's"
+        batches = (
+            "ENFA takes the largest batch whose data is no larger than the conventional one's, and at least as many graphs"
+        )
         figures.append(Figure("epoch", "Seconds per epoch by the paper's method", panels, LEGEND,
                               figure_note(stored, f"GIN, {width}. {batches}", epoch.rstrip("."))))  # fmt: skip
         tables.append(_table("The paper's method", same_data, f"{batches}. “Faster” compares epochs. {epoch}"))
@@ -168,10 +172,10 @@ def show_time(stored: dict[str, Any]) -> Section:
             Panel(d, partial(_dots, results={c: r for c, r in variants.items() if c.dataset == d}), (3.7, 3.2))
             for d in dict.fromkeys(c.dataset for c in variants)
         ]
-        layers = span(c.layers for c in variants)
+        what = f"{width}, L = {span(c.layers for c in variants)}; context: H + Enc(sum of H over the bag)"
         figures.append(
             Figure("variants", "Other models: how much faster a step is", panels, LEGEND,
-                   figure_note(stored, f"{width}, L = {layers}; context: H + Enc(sum of H over the bag)", _spread(variants)))
+                   figure_note(stored, what, _spread(variants)))
         )  # fmt: skip
         tables.append(_table("Other convs, and cross-subgraph message passing", variants, epoch))
     return Section("time", "Training time and memory", sentences, figures, tables, _headlines(plain, same_data))

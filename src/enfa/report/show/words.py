@@ -53,10 +53,10 @@ def tiny(value: float) -> str:
 
 def span(values: Iterable[int]) -> str:
     """
-    >>> span([32, 32]), span([32, 8, 16])
-    ('32', '8 to 32')
+    >>> span([32, 32]), span([32, 8, 16]), span([])
+    ('32', '8 to 32', '0')
     """
-    found = sorted(set(values))
+    found = sorted(set(values)) or [0]
     return f"{found[0]:,}" if len(found) == 1 else f"{found[0]:,} to {found[-1]:,}"
 
 

@@ -1,0 +1,37 @@
+import numpy as np
+import pytest
+
+import enfa
+from enfa.plan.make import KINDS
+from enfa.report.measure.batch_size import data_bytes, largest_within
+from enfa.testing import random_graphs
+
+
+@pytest.mark.parametrize("allowed", [40, 41, 79, 80, 1000, 10_000])
+def test_largest_batch(allowed: int) -> None:
+    found = largest_within(lambda batch: 10 * len(batch), 4, 100, allowed)
+    best = min(allowed // 10, 100)
+    assert 10 * found <= allowed and best - max(1, best // 16) <= found <= best
+
+
+def test_never_smaller_than_the_baselines() -> None:
+    assert largest_within(lambda batch: 10**9, 4, 100, 40) == 4
+
+
+def test_bytes_of_the_paper_are_counted_by_hand() -> None:
+    """The path of three nodes with marking: 3 subgraphs of 4 directed edges; with L = 1 ego nets reach everywhere."""
+    path = enfa.testing.random_graph(3, seed=1)
+    path.edge_index = path.edge_index.new_tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    spec = enfa.Spec(1)
+    full, ego, distinct = (enfa.make_plan([path], enfa.NodeMarking(), spec, kind) for kind in KINDS)
+    assert data_bytes(full, attributes=0) == 3 * 4 * 16
+    assert data_bytes(full, attributes=2) == 3 * 4 * 32
+    assert data_bytes(ego, attributes=0) == (3 * 4 + 4) * 16 + 9 * 8
+    assert data_bytes(distinct, attributes=0) == distinct.cost().bytes > 0
+
+
+def test_grows_with_the_batch() -> None:
+    graphs = random_graphs(8)
+    compiled = enfa.compile(graphs, enfa.NodeMarking(), enfa.Spec(2), progress=False)
+    sizes = [data_bytes(compiled[np.arange(b)], 0) for b in range(1, 9)]
+    assert sizes == sorted(sizes)

@@ -1,0 +1,138 @@
+import json
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import enfa.testing.same
+from enfa.plan.table import Plan
+from enfa.report import reproduce
+from enfa.report.measure.time import cases
+from enfa.report.settings import FULL, SECTIONS, TINY
+
+SMALL = TINY.to(datasets=("EXP",))
+
+
+class Reader(HTMLParser):
+    """What the tests need of a page: ids, classes, and whether tags match."""
+
+    VOID = ("meta", "link", "br")
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.outside: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in self.VOID:
+            self.open.append(tag)
+        for key, value in attrs:
+            if key == "id":
+                self.ids.append(value or "")
+            if key in ("src", "href", "xlink:href") and not (value or "").startswith(("#", "data:")):
+                self.outside.append(value or "")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in self.VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_page_is_whole_and_needs_nothing_from_outside(whole_report: Path) -> None:
+    page = Reader((whole_report / "index.html").read_text())
+    assert page.open == []
+    assert page.outside == []
+    assert len(page.ids) == len(set(page.ids)), "an id stands twice"
+    for name in (*SECTIONS, "how-it-works"):
+        assert name in page.ids
+
+
+def test_markdown_names_pictures_that_exist(whole_report: Path) -> None:
+    text = (whole_report / "report.md").read_text()
+    pictures = [line.partition("(")[2].rstrip(")") for line in text.splitlines() if line.startswith("![")]
+    assert len(pictures) == 6
+    for name in pictures:
+        assert (whole_report / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_every_figure_says_what_it_was_measured_on(whole_report: Path) -> None:
+    machine = json.loads((whole_report / "results" / "time.json").read_text())["machine"]
+    lines = (whole_report / "report.md").read_text().splitlines()
+    for at, line in enumerate(lines):
+        if line.startswith("!["):
+            note = lines[at + 2]
+            assert machine["cpu"] in note and machine["torch"] in note and "1 thread" in note
+
+
+def test_all_cases_of_the_issue_are_timed() -> None:
+    found = set(cases(FULL))
+    assert len(found) == 6 * 3 * 4 * (1 + 1 + 3)
+    both = {(c.dataset, c.conv) for c in found}
+    assert ("CEXP", "graphconv") in both and ("peptides-func", "gcn") in both and ("EXP", "gcn") not in both
+
+
+def test_continues_where_it_stopped(run: Callable[..., Path]) -> None:
+    out = run(("exactness",), settings=SMALL)
+    path = out / "results" / "exactness.json"
+    before = json.loads(path.read_text())
+    lost = next(iter(before["results"]))
+    kept = {k: v for k, v in before["results"].items() if k != lost}
+    for value in kept.values():
+        value["nodes"] = -1  # shows that it was not measured again
+    path.write_text(json.dumps({**before, "results": kept}))
+    run(("exactness",), settings=SMALL)
+    after = json.loads(path.read_text())["results"]
+    assert after[lost]["nodes"] == before["results"][lost]["nodes"] > 0
+    assert all(after[key]["nodes"] == -1 for key in kept)
+
+
+def test_results_of_other_settings_are_refused(run: Callable[..., Path]) -> None:
+    one = SMALL.to(exact_steps=1)
+    run(("exactness",), settings=one)
+    with pytest.raises(ValueError, match=r"exactness.json was measured with exact_steps = 1, this is 2; choose another"):
+        run(("exactness",), settings=SMALL)
+    run(("exactness",), settings=one.to(batch=5))  # does not matter here
+    run(("exactness",), settings=SMALL, fresh=True)
+
+
+def test_a_broken_plan_turns_the_page_red(run: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    good = run(("exactness",), settings=SMALL)
+    assert 'class="failed"' not in (good / "index.html").read_text()
+    made = enfa.testing.same.plan_of
+
+    def broken(*args: object) -> Plan:
+        plan = made(*args)  # type: ignore[arg-type]
+        if plan.kind == "distinct":
+            plan.layers[-1].links.in_row[0] = (plan.layers[-1].links.in_row[0] + 1) % len(plan.feature)
+        return plan
+
+    monkeypatch.setattr(enfa.testing.same, "plan_of", broken)
+    bad = run(("exactness",), settings=SMALL, fresh=True)
+    assert not reproduce.write_pages(bad)
+    page = (bad / "index.html").read_text()
+    assert '<section id="exactness" class="failed">' in page
+    assert "NOT EXACT" in page and 'class="tile bad"' in page and "<td class=fail>✗" in page
+    assert "NOT EXACT" in (bad / "report.md").read_text()
+
+
+@pytest.mark.parametrize("memory_gb", [1e-6, 5e-5])
+def test_bags_that_do_not_fit_are_named_in_figure_and_table(run: Callable[..., Path], memory_gb: float) -> None:
+    """The smaller limit leaves nothing, the larger one room for distinct rows."""
+    out = run(("time",), settings=SMALL.to(memory_gb=memory_gb))
+    page = (out / "index.html").read_text()
+    assert page.count("does not fit</text>") + page.count(">does not fit<") > 3
+    results = json.loads((out / "results" / "time.json").read_text())["results"]
+    assert all("does_not_fit" in r["plans"]["full"] for r in results.values())
+    assert any("ms" in r["plans"]["distinct"] for r in results.values()) == (memory_gb > 1e-6)
+
+
+def test_unknown_section() -> None:
+    with pytest.raises(ValueError, match=r"got 'storrage' \(did you mean 'storage'\?\)"):
+        reproduce.check_sections(["storrage"])
+    assert reproduce.check_sections([]) == SECTIONS
