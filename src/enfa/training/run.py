@@ -37,6 +37,7 @@ _ADVICE = (
     ".*isinstance.treespec.*",
     ".*lr_scheduler.step.*",
     ".*callbacks used to create.*",
+    ".*overridden `transfer_batch_to_device`.*",
 )
 
 
