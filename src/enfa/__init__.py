@@ -15,6 +15,7 @@ from enfa.edits import (
     Policy,
     Reconstruction,
     Subgraph,
+    Subsample,
 )
 from enfa.nn import DSGNN, DSSGNN, CountedBatchNorm, KeyedDropout
 from enfa.plan import Plan, Spec, make_plan
@@ -36,6 +37,7 @@ __all__ = [
     "Reconstruction",
     "Spec",
     "Subgraph",
+    "Subsample",
     "make_plan",
     "testing",
 ]
