@@ -1,8 +1,8 @@
 """Nodes of very high degree.
 
 A hub of degree d has another row in every subgraph around it, and each such row reads d messages: d squared in all.
-Where few of its neighbours are of different kinds these are few distinct rows, but all have to be looked at; where all differ
-they have to be stored as well. So both are bounded here, and what is beyond is refused.
+Where few of its neighbours are of different kinds these are few distinct rows, but all have to be looked at; where all
+differ they have to be stored as well. So both are bounded here, and what is beyond is refused.
 """
 
 from __future__ import annotations

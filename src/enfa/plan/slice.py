@@ -99,7 +99,7 @@ class Slicer:
         if subs is not None and (spec.context is not None or spec.output == "node"):
             raise ValueError(
                 f"Expected whole bags, because {'the context' if spec.context else 'the output'} of a node is a sum "
-                f"over its bag, which a draw of subgraphs changes; plan the draw itself instead (a Subsample policy does)"
+                f"over its bag, which a draw of subgraphs changes; plan the draw itself (a Subsample policy does)"
             )
         try:
             return self._plan(np.asarray(graphs, np.int64), subs)

@@ -1,0 +1,1 @@
+"""Pictures and tables about plans."""
