@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 import enfa
 from enfa.graphs import check_graphs
@@ -51,6 +52,8 @@ def test_a_draw_from_compiled_rows_is_exact(name, case):
                 slicer.plan(ids, subs).check(),
                 plan_of(graphs.subset(ids), edits.subset(graphs, ids, subs), model.spec, "ego"),
             ]
+            for plan in (full, *plans):  # what dropout may tell graphs by
+                plan.graph_ids = torch.from_numpy(ids)
             for train in (True, False):
                 reference = _run(model, full, train, 0)
                 scales = _scales(reference)
