@@ -153,6 +153,17 @@ def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert count_bags(graphs, edits, 5) == whole
 
 
+@pytest.mark.parametrize("name", enfa.edits.POLICIES)
+def test_rows_and_edges_of_every_policy(name: str) -> None:
+    policy = enfa.edits.policy_from(name, **{"ego_nets": {"hops": 2}, "reconstruction": {"k": 3}}.get(name, {}))
+    graphs = [*random_graphs(8, 7, channels=[3, 2], edge_channels=[3, 2]), *degenerate_graphs([3, 2], [3, 2]).values()]
+    checked = check_graphs(graphs)
+    bags = count_bags(checked, policy.edits(checked), 2)
+    full = enfa.make_plan(graphs, policy, enfa.Spec(1, edge_attr=True), "full")
+    assert [bags.rows, bags.sub_edges] == [*full.cost().rows, *full.cost().edges]
+    assert bags.subgraphs == len(full.readout.sub_graph)
+
+
 def test_rows_within_hops_are_those_of_the_ego_plan() -> None:
     graphs = random_graphs(10, 9)
     checked = check_graphs(graphs)

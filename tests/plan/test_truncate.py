@@ -41,6 +41,12 @@ def test_layers_that_are_not_there(layers: int) -> None:
         compiled.first_layers(layers)
 
 
+def test_other_readouts_are_refused() -> None:
+    compiled = enfa.compile(random_graphs(3), enfa.NodeMarking(), enfa.Spec(2, output="root"), progress=False)
+    with pytest.raises(ValueError, match="output='graph'"):
+        compiled.first_layers(1)
+
+
 def test_full_plans_of_fewer_layers() -> None:
     compiled = enfa.compile(random_graphs(3), enfa.NodeMarking(), enfa.Spec(4), progress=False, kind="full")
     assert len(compiled.first_layers(2)[:].layers) == 2

@@ -117,7 +117,8 @@ class CompiledDataset:
     def rows_per_graph(self) -> np.ndarray:
         """int64 [G]: rows that each graph alone needs, summed over layers; counted when it was compiled.
 
-        A batch needs at most the sum over its graphs, because they share rows, and at least the largest of them.
+        A batch needs at most the sum over its graphs, because they share rows. Where subgraphs list the nodes that they
+        keep, rows of the unedited graph are counted although no readout may need them.
         Full plans share nothing: here these are the layers times the (subgraph, node) pairs. For ego plans, which
         leave some of these out of the convs, that and the base rows are an upper bound.
         """
@@ -175,6 +176,8 @@ class CompiledDataset:
 
     def first_layers(self, count: int) -> CompiledDataset:
         """The dataset compiled for a model with fewer layers, without compiling again. The two share their tables."""
+        if self.rows is not None and (self.spec.output != "graph" or self.spec.pruned):
+            raise ValueError(f"Expected a spec with output='graph' and nothing pruned to cut layers off, got {self.spec}")
         spec = replace(self.spec, num_layers=count)
         rows = None if self.rows is None else first_layers(self.rows, count)
         sources, key = replace(self.sources, spec=spec), with_spec(self.key, spec)

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 from typer.core import TyperGroup
 
-import enfa
+from enfa import __version__
 from enfa.cli.demo import demo
 from enfa.cli.inspect import inspect
 from enfa.cli.predict import predict
@@ -49,7 +49,7 @@ app = typer.Typer(cls=_Group, no_args_is_help=True, add_completion=False, pretty
 
 def _version(asked: bool) -> None:
     if asked:
-        typer.echo(f"enfa {enfa.__version__}")
+        typer.echo(f"enfa {__version__}")
         raise typer.Exit
 
 

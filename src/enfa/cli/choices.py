@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import yaml
+
 from enfa.datasets import Benchmark, from_npz, load
-from enfa.edits import EdgeDeletion, NodeDeletion, NodeMarking, Policy
-from enfa.plan.make import unknown
+from enfa.edits import Policy, policy_from
 
-__all__ = ["POLICIES", "dataset_of", "layers_of", "policy_of", "words"]
-
-POLICIES: dict[str, type[Policy]] = {
-    "node_marking": NodeMarking,
-    "node_deletion": NodeDeletion,
-    "edge_deletion": EdgeDeletion,
-}
+__all__ = ["dataset_of", "layers_of", "policy_of", "words"]
 
 
 def dataset_of(name: str, root: Path) -> Benchmark:
@@ -26,12 +21,18 @@ def dataset_of(name: str, root: Path) -> Benchmark:
     return load(name, root)
 
 
-def policy_of(name: str) -> Policy:
-    """``node-marking`` and ``node_marking`` are the same."""
-    key = name.strip().replace("-", "_")
-    if key not in POLICIES:
-        raise unknown("the policy", name, POLICIES)
-    return POLICIES[key]()
+def policy_of(text: str) -> Policy:
+    """A policy's name, and its parameters if need be.
+
+    >>> policy_of("node-marking"), policy_of("ego_nets:hops=2:mark=true")
+    (NodeMarking(distances=None), EgoNets(hops=2, mark=True, isolate=False))
+    """
+    name, *params = text.strip().split(":")
+    pairs = [param.partition("=") for param in params]
+    if any(not equals for _, equals, _ in pairs):
+        raise ValueError(f"Expected a policy such as node_marking or ego_nets:hops=2, got {text!r}")
+    values = {key: yaml.safe_load(value) for key, _, value in pairs}
+    return policy_from(name.replace("-", "_"), **values)
 
 
 def words(text: str) -> list[str]:

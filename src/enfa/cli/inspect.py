@@ -11,7 +11,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from enfa.cli.choices import POLICIES, dataset_of, policy_of
+from enfa.cli.choices import dataset_of, policy_of
+from enfa.edits import POLICIES
 from enfa.report.inspection import draw_rows, inspect_bags, spec_for
 from enfa.report.picture import draw_sharing
 
@@ -20,7 +21,9 @@ __all__ = ["inspect"]
 
 def inspect(
     dataset: Annotated[str, typer.Argument(help="A dataset's name, or the path of an .npz file.")],
-    policy: Annotated[str, typer.Option(help=f"One of {', '.join(POLICIES)}.")] = "node_marking",
+    policy: Annotated[
+        str, typer.Option(help=f"One of {', '.join(POLICIES)}; parameters as in ego_nets:hops=2.")
+    ] = "node_marking",
     layers: Annotated[int, typer.Option(min=1, help="Message-passing layers.")] = 4,
     batch_size: Annotated[int, typer.Option(min=1, help="Graphs in a batch, for the expected speed-up.")] = 128,
     graph: Annotated[int | None, typer.Option(help="Only this graph; --plot then draws it with its bag.")] = None,

@@ -27,7 +27,7 @@ POLICIES = "node_marking,node_deletion,edge_deletion"
 
 def storage(
     datasets: Annotated[str, typer.Option(help="Names, or paths of .npz files, with commas between.")] = DATASETS,
-    policies: Annotated[str, typer.Option(help="Names with commas between.")] = POLICIES,
+    policies: Annotated[str, typer.Option(help="Names with commas between; parameters as in ego_nets:hops=2.")] = POLICIES,
     layers: Annotated[str, typer.Option(help="Numbers of layers, such as 4 or 2-5.")] = "2-5",
     layout: Annotated[
         str, typer.Option(help="paper: edges per subgraph, features once. esan: all that ESAN's code writes.")

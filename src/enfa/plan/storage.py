@@ -62,8 +62,9 @@ def count_bags(graphs: GraphSet, edits: Edits, hops: int) -> Bags:
     """Count up to pivot hop ``hops``. Memory: the ego nets of some graphs with 20 million pairs at a time."""
     left = np.zeros(edits.num_subgraphs, np.int64)
     subgraph_edges(
-        edits.sub_ptr, np.diff(graphs.edge_ptr), graphs.in_ptr, graphs.out_ptr, graphs.out_edge, edits.node_ptr,
-        edits.node, edits.node_value, edits.edge_ptr, edits.edge, edits.edge_value, np.full(graphs.num_edges, -1), left,
+        edits.sub_ptr, np.diff(graphs.edge_ptr), edits.kept, graphs.in_ptr, graphs.src, graphs.out_ptr,
+        graphs.out_edge, edits.node_ptr, edits.node, edits.node_value, edits.edge_ptr, edits.edge, edits.edge_value,
+        np.full(graphs.num_nodes, -1), np.full(graphs.num_edges, -1), left,
     )  # fmt: skip
     rows, edges = np.zeros(hops + 1, np.int64), np.zeros(hops + 1, np.int64)
     for chunk in _chunks(graphs, edits):

@@ -18,7 +18,7 @@ __all__ = ["machine"]
 
 def machine() -> dict[str, Any]:
     """Hardware and versions, for the head of a result file."""
-    import enfa  # the version stands in the package itself, which imports this one's neighbours
+    from enfa import __version__  # the package itself may still be loading when this file is
 
     cpu, info = platform.processor(), Path("/proc/cpuinfo")
     if info.exists():
@@ -35,5 +35,5 @@ def machine() -> dict[str, Any]:
         "numpy": np.__version__,
         "numba": numba.__version__,
         "zstandard": zstandard.__version__,
-        "enfa": enfa.__version__,
+        "enfa": __version__,
     }

@@ -7,10 +7,13 @@ __all__ = ["edges_by_hop", "subgraph_edges"]
 
 @njit(cache=True, nogil=True)
 def subgraph_edges(
-    first_sub, graph_edges, in_ptr, out_ptr, out_edge, node_ptr, node, node_value, edge_ptr, edge, edge_value,
-    gone, count,
+    first_sub, graph_edges, keeps, in_ptr, src, out_ptr, out_edge, node_ptr, node, node_value, edge_ptr, edge,
+    edge_value, seen, gone, count,
 ):  # fmt: skip
-    """``count[s]`` edges are left in subgraph s. ``first_sub[g]`` bounds bags; ``gone[e]`` is scratch, -1 at first."""
+    """``count[s]`` edges are left in subgraph s. ``first_sub[g]`` bounds bags.
+
+    ``seen[v]`` and ``gone[e]`` are scratch, -1 at first.
+    """
     for g in range(len(first_sub) - 1):
         for s in range(first_sub[g], first_sub[g + 1]):
             left = graph_edges[g]
@@ -18,8 +21,16 @@ def subgraph_edges(
                 if edge_value[q] < 0 and gone[edge[q]] != s:
                     gone[edge[q]] = s
                     left -= 1
+            if keeps[s]:  # only edges between the nodes that it lists
+                left = 0
+                for q in range(node_ptr[s], node_ptr[s + 1]):
+                    seen[node[q]] = s
+                for q in range(node_ptr[s], node_ptr[s + 1]):
+                    for p in range(in_ptr[node[q]], in_ptr[node[q] + 1]):
+                        if seen[src[p]] == s and gone[p] != s:
+                            left += 1
             for q in range(node_ptr[s], node_ptr[s + 1]):
-                if node_value[q] < 0:
+                if node_value[q] < 0 and not keeps[s]:
                     v = node[q]
                     for p in range(in_ptr[v], in_ptr[v + 1]):
                         if gone[p] != s:
