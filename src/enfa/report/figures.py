@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -69,6 +70,7 @@ def grouped(
     layers = sorted({layer for by in values.values() for some in by.values() for layer in some})
     step = len(layers) - 1 + GAP
     places = {(g, n): k * step + i for k, g in enumerate(groups) for i, n in enumerate(layers)}
+    said: set[float] = set()
     for kind, by_group in values.items():
         colour = COLOURS[kind]
         for group, some in by_group.items():
@@ -82,7 +84,8 @@ def grouped(
                     elinewidth=1, capsize=2, zorder=2,
                 )  # fmt: skip
             missing = [places[group, n] for n, v in some.items() if v is None]
-            for at in missing:
+            for at in set(missing) - said:  # where none of the plans fits, once is enough
+                said.add(at)
                 axes.text(at, 0.98, "does not fit", color=colour, rotation=90, fontsize=7.5, ha="center", va="top",
                           transform=axes.get_xaxis_transform())  # fmt: skip
     if reference is not None:
@@ -111,7 +114,7 @@ def panel_svg(panel: Panel, name: str) -> str:
     text = file.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
-    text = re.sub(r'<svg [^>]*?viewBox="([^"]*)"[^>]*>', rf'<svg viewBox="\1" role="img" aria-label="{panel.title}">',
+    text = re.sub(r'<svg [^>]*?viewBox="([^"]*)"[^>]*>', rf'<svg viewBox="\1" role="img" aria-label="{escape(panel.title)}">',
                   text, count=1)  # fmt: skip
     text = re.sub(r'\bid="([^"]*)"', rf'id="{name}-\1"', text)
     text = re.sub(r"url\(#([^)]*)\)", rf"url(#{name}-\1)", text)
