@@ -61,7 +61,7 @@ def test_a_policy_must_be_one() -> None:
 
 
 def test_a_policy_sees_edges_in_the_order_of_the_input() -> None:
-    graphs = random_graphs(3, 7, seed=4, loops=True, parallel=True) + [random_graph(5, seed=9)]
+    graphs = [*random_graphs(3, 7, seed=4, loops=True, parallel=True), random_graph(5, seed=9)]
     seen = {}
 
     class Look(enfa.Policy):

@@ -24,7 +24,7 @@ INF = torch.full((EDGES, 2), float("inf"))
     ("bad", "kind", "message"),
     [
         (_good(edge_index=torch.tensor([[0], [4]])), ValueError,
-         r"graph 1: Expected 'edge_index' to name nodes 0 to 3, got 0 to 4 \(x has 4 rows, edge_index shape \[2, 1\]\)"),
+         r"graph 1: Expected 'edge_index' to name nodes 0 to 3, got 0 to 4 .*4 rows, edge_index shape \[2, 1\]\)"),
         (_good(edge_index=torch.tensor([[-1], [2]])), ValueError, "graph 1: .* to name nodes 0 to 3, got -1 to 2"),
         (_good(edge_index=GOOD.edge_index.float()), TypeError,
          rf"graph 1: Expected 'edge_index' to hold integer node numbers, got torch.float32 \(shape \[2, {EDGES}\]\)"),
@@ -39,7 +39,8 @@ INF = torch.full((EDGES, 2), float("inf"))
         (_good(x=None), ValueError, r"graph 1: Expected node features 'x', got none .*torch.zeros\(num_nodes, 1"),
         (_good(x=[1.0]), TypeError, "graph 1: Expected 'x' to be a tensor, got list"),
         (_good(x=torch.zeros(4, 2, 2)), ValueError, r"graph 1: Expected 'x' of shape \[4, columns\] .*got \[4, 2, 2\]"),
-        (_good(x=torch.zeros(4, 2, dtype=torch.complex64)), TypeError, "graph 1: .* floats or integers, got torch.complex64"),
+        (_good(x=torch.zeros(4, 2, dtype=torch.complex64)), TypeError,
+         "graph 1: .* floats or integers, got torch.complex64"),
         (_good(x=torch.zeros(4, 3)), ValueError,
          "graph 1: Expected 'x' with 2 columns of float32, as in graph 0, got 3 columns of float32"),
         (_good(x=torch.zeros(4, 2, dtype=torch.long)), ValueError,
@@ -47,8 +48,10 @@ INF = torch.full((EDGES, 2), float("inf"))
         (_good(x=-torch.ones(4, 2, dtype=torch.long)), ValueError, "graph 1: .* categorical values to be >= 0, got -1"),
         (_good(edge_attr=torch.zeros(EDGES - 1, 2)), ValueError,
          rf"graph 1: Expected 'edge_attr' of shape \[{EDGES}, columns\] \({EDGES} edges\), got \[{EDGES - 1}, 2\]"),
-        (_good(edge_attr=torch.zeros(EDGES, 1)), ValueError, "graph 1: Expected 'edge_attr' with 2 columns .* got 1 columns"),
-        (_good(edge_attr=None), ValueError, "graph 1: Expected 'edge_attr' in all graphs or in none, but graph 0 has it"),
+        (_good(edge_attr=torch.zeros(EDGES, 1)), ValueError,
+         "graph 1: Expected 'edge_attr' with 2 columns .* got 1 columns"),
+        (_good(edge_attr=None), ValueError,
+         "graph 1: Expected 'edge_attr' in all graphs or in none, but graph 0 has it"),
         (HeteroData(), TypeError, "graph 1: Expected torch_geometric Data, got HeteroData"),
         ((GOOD.x, GOOD.edge_index), TypeError, "graph 1: Expected torch_geometric Data, got tuple"),
     ],
@@ -59,7 +62,7 @@ def test_names_the_graph_and_the_shapes(bad: Data, kind: type[Exception], messag
 
 
 def test_edge_attr_only_later() -> None:
-    with pytest.raises(ValueError, match="graph 1: .* in all graphs or in none, but graph 0 has none"):
+    with pytest.raises(ValueError, match=r"graph 1: .* in all graphs or in none, but graph 0 has none"):
         check_graphs([_good(edge_attr=None), GOOD])
 
 

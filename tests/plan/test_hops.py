@@ -17,13 +17,13 @@ from enfa.testing import random_graphs
 
 def _search(graphs: GraphSet, edits: Edits, s: int, limit: int) -> dict[int, int]:
     """Distances from the pivots of subgraph s, along the edges that it has."""
-    nodes = {v: m for v, m in _pairs(edits.node_ptr, edits.node, edits.node_value, s)}
-    edges = {e: m for e, m in _pairs(edits.edge_ptr, edits.edge, edits.edge_value, s)}
+    nodes = dict(_pairs(edits.node_ptr, edits.node, edits.node_value, s))
+    edges = dict(_pairs(edits.edge_ptr, edits.edge, edits.edge_value, s))
     gone = {v for v, m in nodes.items() if m == DELETE}
     arrows = list(zip(graphs.src.tolist(), graphs.dst.tolist()))
     pivots = {v for v, m in nodes.items() if m != DELETE}
     pivots |= {v for e, (u, v) in enumerate(arrows) if u in gone or e in edges}
-    found = {v: 0 for v in sorted(pivots - gone)}
+    found = dict.fromkeys(sorted(pivots - gone), 0)
     queue = deque(found)
     while queue:
         at = queue.popleft()

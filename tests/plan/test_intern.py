@@ -67,10 +67,11 @@ def test_a_collision_never_merges(make) -> None:
     assert len(table) == len(keys)
 
 
+_ITEM = st.tuples(st.integers(0, 3), st.integers(-2, 2))
+
+
 @given(
-    st.lists(
-        st.tuples(st.integers(0, 3), st.lists(st.tuples(st.integers(0, 3), st.integers(-2, 2)), max_size=3)), max_size=30
-    ),
+    st.lists(st.tuples(st.integers(0, 3), st.lists(_ITEM, max_size=3)), max_size=30),
     st.integers(0, 30),
 )
 def test_equal_keys_and_only_those_share_a_row(keys: list, cut: int) -> None:

@@ -98,7 +98,7 @@ def _broken(plan: Plan, change: str) -> Plan:
     def links(**changes: object) -> Plan:
         return layer(links=replace(first.links, **changes))
 
-    links_, context = first.links, first.context
+    links_, context, delta = first.links, first.context, readout.delta
     assert context is not None and context.links is not None and first.context_row is not None
     return {
         "layers": lambda: replace(plan, layers=plan.layers[:1]),
@@ -114,15 +114,15 @@ def _broken(plan: Plan, change: str) -> Plan:
         "copies": lambda: layer(copies=first.copies[:-1]),
         "source": lambda: layer(source=torch.arange(rows) + rows),
         "context_row": lambda: layer(context_row=first.context_row + 1000),
-        "context sums": lambda: layer(context=replace(context, sums=replace(context.sums, row=context.sums.row + 1000))),
+        "context sums": lambda: layer(
+            context=replace(context, sums=replace(context.sums, row=context.sums.row + 1000))
+        ),
         "context links": lambda: layer(
             context=replace(context, links=replace(context.links, in_row=context.links.in_row + 1000))
         ),
         "base_row": lambda: replace(plan, readout=replace(readout, base_row=readout.base_row + 1000)),
-        "delta": lambda: replace(plan, readout=replace(readout, delta=replace(readout.delta, row=readout.delta.row - 1))),
-        "delta ptr": lambda: replace(
-            plan, readout=replace(readout, delta=replace(readout.delta, ptr=readout.delta.ptr + 1))
-        ),
+        "delta": lambda: replace(plan, readout=replace(readout, delta=replace(delta, row=delta.row - 1))),
+        "delta ptr": lambda: replace(plan, readout=replace(readout, delta=replace(delta, ptr=delta.ptr + 1))),
         "sub_delta": lambda: replace(plan, readout=replace(readout, sub_delta=readout.sub_delta + 1000)),
     }[change]()
 

@@ -1,7 +1,7 @@
 """What every row is computed from, as nested tuples: written in plain Python, twice.
 
-:func:`written_out` starts from explicit subgraphs, :func:`of_plan` from a plan's arrays. Both number their tuples in one
-dictionary, where Python compares them exactly; so two rows get one number if and only if they are the same row.
+:func:`written_out` starts from explicit subgraphs, :func:`of_plan` from a plan's arrays. Both number their tuples in
+one dictionary, where Python compares them exactly; so two rows get one number if and only if they are the same row.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ from subgraphs import bag
 from torch_geometric.data import Data
 
 import enfa
-from enfa.nn.readout import readouts
+from enfa.plan.derive import readouts
 from enfa.plan.table import Links
 
 

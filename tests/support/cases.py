@@ -1,10 +1,12 @@
 """What the exactness tester runs over: policies, convs, and models by a few words."""
 
+import copy
 from collections.abc import Callable, Iterable
 
 import torch
 from torch import nn
 from torch_geometric import nn as pyg
+from torch_geometric.data import Data
 
 import enfa
 from enfa.edits import GraphView
@@ -67,7 +69,9 @@ def conv_of(name: str, edge_dim: int | None) -> str | ConvMaker:
         ),
         "GraphConv": lambda i, o: pyg.GraphConv((i, i), o),
         "SAGEConv": lambda i, o: pyg.SAGEConv((i, i), o),
-        "GATv2Conv": lambda i, o: pyg.GATv2Conv((i, i), o, heads=2, concat=False, add_self_loops=False, edge_dim=edge_dim),
+        "GATv2Conv": lambda i, o: pyg.GATv2Conv(
+            (i, i), o, heads=2, concat=False, add_self_loops=False, edge_dim=edge_dim
+        ),
         "TransformerConv": lambda i, o: pyg.TransformerConv((i, i), o, heads=2, concat=False, edge_dim=edge_dim),
     }
     return bring.get(name, name)
@@ -125,3 +129,17 @@ def model_of(case: dict, layers: int = 3, seed: int = 0) -> enfa.DSGNN | enfa.DS
             if parameter.ndim == 1:
                 parameter.add_(torch.empty_like(parameter).uniform_(-0.3, 0.3))
     return model
+
+
+def live_model(case: dict, graphs: list[Data], layers: int = 3) -> enfa.DSGNN | enfa.DSSGNN:
+    """A model through which gradients flow down to the first layer.
+
+    In a small random model every unit of the head may be dead: then all plans agree, and nothing has been tested.
+    """
+    for seed in range(100):
+        model = model_of(case, layers, seed)
+        trained = copy.deepcopy(model).train()
+        trained(enfa.make_plan(graphs, POLICIES[case["policy"]], model.spec)).square().sum().backward()
+        if all(p.grad is not None and bool(p.grad.any()) for p in trained.layers[0].conv.parameters()):
+            return model
+    raise AssertionError(f"no live model for {case}")

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from enfa.batch.key import chained, fingerprint
+from enfa.batch.key import chained, fingerprint, with_spec
 from enfa.batch.labels import added_labels
 from enfa.batch.rows import compile_graphs
 from enfa.edits import Edits, Policy
@@ -26,6 +26,7 @@ from enfa.plan.merge import merge_rows
 from enfa.plan.slice import Slicer, Sources
 from enfa.plan.spec import Spec
 from enfa.plan.table import Plan
+from enfa.plan.truncate import first_layers
 
 __all__ = ["CompiledDataset"]
 
@@ -121,7 +122,7 @@ class CompiledDataset:
         leave some of these out of the convs, that and the base rows are an upper bound.
         """
         if self.rows is not None:
-            return self.rows.graph_rows
+            return self.rows.graph_rows.sum(axis=0)
         pairs = np.concatenate([[0], np.cumsum(self.sources.sub_size)])[self.sources.sub_ptr]
         base = np.diff(self.sources.node_ptr) if self.kind == "ego" else 0
         return self.spec.num_layers * (np.diff(pairs) + base)
@@ -171,6 +172,13 @@ class CompiledDataset:
         self.y, self._slicer = y, None
         self.key = {**self.key, "fingerprint": chained(self.key["fingerprint"], added)}
         return np.arange(first, first + count)
+
+    def first_layers(self, count: int) -> CompiledDataset:
+        """The dataset compiled for a model with fewer layers, without compiling again. The two share their tables."""
+        spec = replace(self.spec, num_layers=count)
+        rows = None if self.rows is None else first_layers(self.rows, count)
+        sources, key = replace(self.sources, spec=spec), with_spec(self.key, spec)
+        return CompiledDataset(key, self.policy, spec, self.kind, sources, rows, self.graphs, self.y)
 
     def save(self, path: str | Path) -> None:
         """Write everything to one file, atomically."""

@@ -14,7 +14,7 @@ from enfa.edits import Edits, Policy
 from enfa.graphs import GraphSet
 from enfa.plan.spec import Spec
 
-__all__ = ["FORMAT", "chained", "fingerprint", "key_of", "params_of"]
+__all__ = ["FORMAT", "chained", "fingerprint", "key_of", "params_of", "with_spec"]
 
 FORMAT = 2  # of the stored file
 
@@ -64,5 +64,16 @@ def key_of(
         "spec": asdict(spec),
         "fingerprint": fingerprint(graphs, edits, y),
     }
-    key["digest"] = hashlib.blake2b(json.dumps(key, sort_keys=True).encode(), digest_size=8).hexdigest()
-    return key
+    return _sealed(key)
+
+
+def _sealed(key: dict[str, Any]) -> dict[str, Any]:
+    """With a digest of all the rest, which names files."""
+    rest = {name: value for name, value in key.items() if name != "digest"}
+    digest = hashlib.blake2b(json.dumps(rest, sort_keys=True).encode(), digest_size=8).hexdigest()
+    return {**rest, "digest": digest}
+
+
+def with_spec(key: dict[str, Any], spec: Spec) -> dict[str, Any]:
+    """The key of the same graphs and policy, compiled for another spec."""
+    return _sealed({**key, "spec": asdict(spec)})

@@ -36,9 +36,11 @@ class _Batches(torch.utils.data.Sampler):
         drop_last: bool,
         cost: np.ndarray | None,
         max_rows: int | None,
+        shard: tuple[int, int],
     ) -> None:
         self.graphs, self.batch_size, self.shuffle = graphs, batch_size, shuffle
         self.seed, self.drop_last, self.cost, self.max_rows = seed, drop_last, cost, max_rows
+        self.shard = shard
         self.epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
@@ -64,7 +66,8 @@ class _Batches(torch.utils.data.Sampler):
         return found
 
     def __iter__(self) -> Iterator[np.ndarray]:
-        return iter(self.batches())
+        rank, of = self.shard
+        return iter([batch[rank::of] for batch in self.batches()])
 
     def __len__(self) -> int:
         return len(self.batches()) if self.max_rows is not None else self._count()
@@ -88,6 +91,8 @@ class DataLoader(torch.utils.data.DataLoader):
         max_rows: at most so many rows per batch, summed over layers and counted without the sharing between
             graphs, so a bound. A graph that exceeds it alone gets a batch of its own.
         drop_last: leave out a last batch that is not full.
+        shard: ``(rank, ranks)`` in distributed training: of every batch this loader yields the graphs rank, rank +
+            ranks, …; so the ranks' parts together are the batches of one process. A part may be empty.
     """
 
     def __init__(
@@ -101,15 +106,20 @@ class DataLoader(torch.utils.data.DataLoader):
         *,
         graphs: Sequence[int] | np.ndarray | None = None,
         drop_last: bool = False,
+        shard: tuple[int, int] = (0, 1),
         **options: Any,
     ) -> None:
         if batch_size < 1 or (max_rows is not None and max_rows < 1):
             raise ValueError(f"Expected batch_size and max_rows >= 1, got {batch_size} and {max_rows}")
+        if not 0 <= shard[0] < shard[1]:
+            raise ValueError(f"Expected shard to be (rank, ranks) with 0 <= rank < ranks, got {shard}")
         chosen = compiled.positions(slice(None) if graphs is None else graphs)
         if len(chosen) == 0:
             raise ValueError("Expected at least one graph to load, got none: is the split empty?")
         cost = compiled.rows_per_graph() if max_rows is not None else None
-        self.sampled = _Batches(chosen, batch_size, shuffle, seed, drop_last, cost, max_rows)
+        self.sampled = _Batches(chosen, batch_size, shuffle, seed, drop_last, cost, max_rows, shard)
+        # torch draws a seed for the workers: not from the global generator, whose next numbers are dropout's
+        options.setdefault("generator", torch.Generator().manual_seed(seed))
         super().__init__(
             _Plans(compiled),
             batch_size=None,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import zstandard
 
 from enfa.plan.kernels.codec import decode
 
@@ -21,6 +20,8 @@ def _zigzag(values: np.ndarray) -> np.ndarray:
 
 def pack(array: np.ndarray, delta: bool = True) -> tuple[np.ndarray, dict[str, Any]]:
     """``(bytes, how)``. With ``delta`` integers are stored as differences, small where rows lie close."""
+    import zstandard  # here, so that plans can be made where it is missing
+
     how: dict[str, Any] = {"dtype": array.dtype.str, "shape": list(array.shape), "delta": False, "width": 0}
     flat = np.ascontiguousarray(array).reshape(-1)
     if array.dtype.kind in "iu" and flat.size:
@@ -42,6 +43,8 @@ def pack(array: np.ndarray, delta: bool = True) -> tuple[np.ndarray, dict[str, A
 
 def unpack(data: np.ndarray, how: dict[str, Any]) -> np.ndarray:
     """The array that was packed."""
+    import zstandard  # here, so that plans can be made where it is missing
+
     dtype, shape = np.dtype(how["dtype"]), tuple(how["shape"])
     size = int(np.prod(shape))
     stored = np.dtype(f"<i{how['width']}") if how["width"] else dtype

@@ -14,7 +14,15 @@ from typer.core import TyperGroup
 
 import enfa
 from enfa.cli.demo import demo
+from enfa.cli.inspect import inspect
+from enfa.cli.predict import predict
 from enfa.cli.reproduce import reproduce
+from enfa.cli.settings import SETTINGS
+from enfa.cli.storage import storage
+from enfa.cli.sweep import sweep
+from enfa.cli.table import table
+from enfa.cli.test import test
+from enfa.cli.train import train
 
 __all__ = ["app"]
 
@@ -56,4 +64,11 @@ def options(
 
 
 app.command()(demo)
+app.command()(inspect)
+app.command()(predict)
+app.command()(table)
+app.command()(test)
+app.command(epilog=SETTINGS)(sweep)
+app.command(epilog=SETTINGS)(train)
 app.command()(reproduce)
+app.command()(storage)

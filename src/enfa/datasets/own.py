@@ -14,7 +14,7 @@ from enfa.datasets.assemble import assemble
 from enfa.datasets.benchmark import Benchmark, Channels, Metric
 from enfa.datasets.flat import FlatGraphs
 
-__all__ = ["from_graphs", "from_npz"]
+__all__ = ["from_graphs", "from_npz", "graphs_from_npz"]
 
 
 def from_graphs(
@@ -94,6 +94,32 @@ def from_npz(
     """
     path = Path(path)
     arrays = _read(path)
+    return assemble(
+        name or path.stem,
+        _flat(path, arrays, edges, use_node_attr),
+        arrays["y"],
+        metric=metric,
+        num_outputs=num_outputs,
+        in_channels=in_channels,
+        edge_channels=edge_channels,
+        splits=_splits(arrays),
+    )
+
+
+def graphs_from_npz(
+    path: str | Path, *, edges: Literal["auto", "once", "both"] = "auto", use_node_attr: bool = False
+) -> list[Data]:
+    """The graphs of a file as ``from_npz`` takes it, for prediction: ``y`` may be missing, and is left behind."""
+    path = Path(path)
+    arrays = _read(path, labels=False)
+    flat = _flat(path, arrays, edges, use_node_attr)
+    graphs = flat.graphs(torch.zeros(len(flat.num_nodes), dtype=torch.int64))
+    for graph in graphs:
+        del graph.y
+    return graphs
+
+
+def _flat(path: Path, arrays: Mapping[str, np.ndarray], edges: str, use_node_attr: bool) -> FlatGraphs:
     if edges not in ("auto", "once", "both"):
         raise ValueError(f"Expected edges to be 'auto', 'once' or 'both', got {edges!r}")
     flat = FlatGraphs(
@@ -112,16 +138,7 @@ def from_npz(
                 f"say edges='both' to take them as they are, or edges='once' to add every reverse"
             )
         edges = "both" if share == 1.0 else "once"
-    return assemble(
-        name or path.stem,
-        flat.with_reversed() if edges == "once" else flat,
-        arrays["y"],
-        metric=metric,
-        num_outputs=num_outputs,
-        in_channels=in_channels,
-        edge_channels=edge_channels,
-        splits=_splits(arrays),
-    )
+    return flat.with_reversed() if edges == "once" else flat
 
 
 def _join(name: str, graphs: Sequence[Data], key: str, dim: int = 0) -> np.ndarray:
@@ -132,19 +149,19 @@ def _join(name: str, graphs: Sequence[Data], key: str, dim: int = 0) -> np.ndarr
         raise ValueError(f"{name}: the graphs' {key} do not fit together ({error})") from error
 
 
-def _read(path: Path) -> dict[str, np.ndarray]:
+def _read(path: Path, labels: bool = True) -> dict[str, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {key: file[key] for key in file.files}
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError) as error:
         raise ValueError(f"{path} is cut short, or is no .npz file of plain arrays ({error})") from error
-    for key in ("num_nodes", "num_edges", "edges", "y"):
+    for key in ("num_nodes", "num_edges", "edges", *(["y"] if labels else [])):
         if key not in arrays:
             raise ValueError(f"{path}: expected an array {key!r}, got only {sorted(arrays)}")
     return arrays
 
 
-def _features(path: Path, arrays: dict[str, np.ndarray], use_node_attr: bool) -> np.ndarray:
+def _features(path: Path, arrays: Mapping[str, np.ndarray], use_node_attr: bool) -> np.ndarray:
     labels = arrays.get("node_label")
     if not use_node_attr:
         alike = np.zeros(int(arrays["num_nodes"].sum()), dtype=np.int64)

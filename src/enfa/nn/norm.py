@@ -78,6 +78,8 @@ class CountedBatchNorm(nn.BatchNorm1d):
 
     def forward(self, x: Tensor, relu: bool = False) -> Tensor:
         """``relu``: the activation behind it, which costs nothing where it is computed together."""
+        if x.dtype in (torch.float16, torch.bfloat16) and torch.is_autocast_enabled(x.device.type):
+            x = x.float()  # counts and sums do not fit into 8 or 11 bits: go on in float32, as LayerNorm does
         rows = current_rows()
         group = _group() if self.training else None
         if rows is None and group is None:
@@ -94,15 +96,17 @@ class CountedBatchNorm(nn.BatchNorm1d):
             from enfa.nn.triton.norm import counted_norm
 
             fused = updates and self.momentum is not None and self.num_batches_tracked is not None
-            running = (self.running_mean, self.running_var, self.num_batches_tracked, self.momentum) if fused else None
+            running: Any = (self.running_mean, self.running_var, self.num_batches_tracked, self.momentum) if fused else None
             out, mean, var, total = counted_norm(x, self.weight, self.bias, rows.copies, self.eps, relu, running)
             updates = updates and not fused
         else:
-            copies = x.new_ones(len(x)) if rows is None else rows.copies.to(x.dtype)
-            out, mean, var, total = _Counted.apply(x, self.weight, self.bias, copies, self.eps, group)
+            with torch.autocast(x.device.type, enabled=False):
+                copies = x.new_ones(len(x)) if rows is None else rows.copies.to(x.dtype)
+                out, mean, var, total = _Counted.apply(x, self.weight, self.bias, copies, self.eps, group)
             out = _activated(out, relu)
         if updates:
-            self._update(mean, var, total, rows is not None and rows.total == 0)
+            # a rank without rows takes the other ranks' statistics
+            self._update(mean, var, total, rows is not None and rows.total == 0 and group is None)
         return out
 
     @torch.no_grad()

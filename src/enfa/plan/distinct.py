@@ -52,7 +52,7 @@ class DistinctRows:
     deltas: KeyTable  # (row of table L, net count): what a subgraph's pool has more than its graph's
     base_row: np.ndarray  # int32 [N], row of table L of each node in its unedited graph
     sub_delta: np.ndarray  # int32 [S]
-    graph_rows: np.ndarray  # int64 [G], rows that each graph alone needs, tables 1..L together
+    graph_rows: np.ndarray  # int64 [L, G], rows that each graph alone needs, tables 1..L
     affected: list[int] = field(default_factory=list)  # looked-up rows, tables 1..L
     sub_root: np.ndarray | None = None  # int32 [S, roots], row of table L, -1 for none; only for spec.output "root"
     nodes: KeyTable | None = None  # 0, (row of table L, how many subgraphs); only for spec.output "node"
@@ -207,12 +207,12 @@ class _Builder:
 def distinct_rows_of(graphs: GraphSet, edits: Edits, spec: Spec, kind: np.ndarray) -> DistinctRows:
     """Enumerate and number the distinct rows of some graphs. ``kind[N]`` is from :func:`start_kinds`."""
     builder = _Builder(graphs, edits, spec, kind)
-    layers, affected, graph_rows = [], [], np.zeros(graphs.num_graphs, np.int64)
+    layers, affected, graph_rows = [], [], []
     for i in range(1, spec.num_layers + 1):
         layer_context = builder.context() if spec.context == "input" else None
         layer = DistinctLayer(builder.conv(spec.num_layers - i if spec.pruned else -1))
-        affected.append(len(builder.pair_row))
-        graph_rows += builder.rows_per_graph(layer.rows)
+        affected.append(int((builder.pair_row >= 0).sum()))
+        graph_rows.append(builder.rows_per_graph(layer.rows))
         if spec.context == "output":
             layer_context = builder.context()
         if layer_context is not None:
@@ -220,7 +220,7 @@ def distinct_rows_of(graphs: GraphSet, edits: Edits, spec: Spec, kind: np.ndarra
             layer.mix = builder.mix(of_node)
         layers.append(layer)
     pools, sub_delta = builder.pools()
-    rows = DistinctRows(builder.start, layers, pools, builder.base, sub_delta, graph_rows, affected)
+    rows = DistinctRows(builder.start, layers, pools, builder.base, sub_delta, np.stack(graph_rows), affected)
     if spec.output == "root":
         rows.sub_root = builder.root_rows()
     elif spec.output == "node":

@@ -53,7 +53,9 @@ def row_identities(plan: Plan) -> list[tuple[Tensor, Tensor, Tensor]]:
     if plan.degree is not None:
         now = now + mix64(plan.degree, 13)
     if plan.graph is not None:
-        now = now + mix64(plan.graph, 19)
+        # the place in the dataset where it is known: masks then depend neither on batches nor on ranks
+        graph = plan.graph if plan.graph_ids is None else plan.graph_ids[plan.graph]
+        now = now + mix64(graph, 19)
     now = mix64(now)
     edge = mix64(_content(plan.edge_mark), 23)
     if plan.edge_attr is not None:

@@ -32,7 +32,7 @@ def merge_rows(into: DistinctRows, new: DistinctRows, reads_input: bool) -> None
     delta = into.deltas.absorb(new.deltas, item_map=row)
     into.base_row = np.concatenate([into.base_row, row[new.base_row]])
     into.sub_delta = np.concatenate([into.sub_delta, delta[new.sub_delta]])
-    into.graph_rows = np.concatenate([into.graph_rows, new.graph_rows])  # the same rows, under other numbers
+    into.graph_rows = np.concatenate([into.graph_rows, new.graph_rows], axis=1)  # the same rows, under other numbers
     if new.sub_root is not None and into.sub_root is not None:
         roots = np.where(new.sub_root < 0, -1, row[new.sub_root]).astype(np.int32)
         into.sub_root = np.concatenate([into.sub_root, roots])

@@ -31,9 +31,8 @@ def test_pairs_parallel_edges_by_their_attributes() -> None:
 def test_needs_undirected_graphs(edges: list[tuple[int, int]]) -> None:
     good = degenerate_graphs(1)["star"]
     bad = Data(x=torch.zeros(3, 1), edge_index=torch.tensor(edges).T)
-    with pytest.raises(
-        ValueError, match=r"EdgeDeletion\(\) needs undirected graphs, but graph 1 has the edge \d -> \d and not its reverse"
-    ):
+    message = r"EdgeDeletion\(\) needs undirected graphs, but graph 1 has the edge \d -> \d and not its reverse"
+    with pytest.raises(ValueError, match=message):
         enfa.make_plan([good, bad], enfa.EdgeDeletion(), enfa.Spec(1))
 
 

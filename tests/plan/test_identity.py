@@ -5,7 +5,7 @@ from canonical import Numbers, of_plan
 from cases import POLICIES
 
 import enfa
-from enfa.nn.identity import row_identities
+from enfa.plan.identity import row_identities
 from enfa.testing import degenerate_graphs, random_graphs
 
 SPECS = [

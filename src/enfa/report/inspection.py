@@ -1,0 +1,105 @@
+"""Before any training: what a dataset's bags cost, and how much of it is shared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from torch_geometric.data import Data
+
+from enfa.batch.compile import compile
+from enfa.batch.dataset import CompiledDataset
+from enfa.edits import Policy
+from enfa.graphs import check_graphs
+from enfa.plan.make import edits_of
+from enfa.plan.spec import Spec
+from enfa.plan.storage import count_bags, stored_bags
+from enfa.report.storage import distinct_bytes
+
+__all__ = ["draw_rows", "inspect_bags", "spec_for"]
+
+_BATCHES = 8
+
+
+def spec_for(graphs: Sequence[Data], layers: int) -> Spec:
+    """Of a plain DS-GNN that reads edge attributes where there are any."""
+    return Spec(layers, edge_attr=graphs[0].edge_attr is not None)
+
+
+def inspect_bags(graphs: Sequence[Data], policy: Policy, layers: int, batch_size: int = 128) -> dict[str, Any]:
+    """Rows, messages and bytes of the bags of all graphs.
+
+    ``rows_within_hops[i-1]`` are the pairs with pivot hop <= i, which is where the paper computes; ``affected[i-1]``
+    those that really differ from their row in the unedited graph after layer i; ``distinct[i-1]`` the rows of table i.
+
+    ``speedup`` compares work in training: rows that convs compute in random batches of ``batch_size`` graphs,
+    conventional to ego and to distinct, all layers together. Matrix products take time in proportion to rows, so this
+    is what a step gains where they dominate. Small steps gain less: every operator takes a few microseconds to start,
+    and the layers that follow the pools cost the same for all.
+    """
+    checked, spec = check_graphs(graphs), spec_for(graphs, layers)
+    bags = count_bags(checked, edits_of(checked, policy, spec), layers + 1)
+    compiled = compile(graphs, policy, spec, progress=False)
+    assert compiled.rows is not None
+    cost, conventional = compiled.cost(), [bags.rows] * layers
+    return {
+        "policy": repr(policy),
+        "layers": layers,
+        "graphs": bags.graphs,
+        "nodes": bags.nodes,
+        "edges": bags.edges,
+        "subgraphs": bags.subgraphs,
+        "conventional": conventional,
+        "rows_within_hops": bags.rows_within[1 : layers + 1],
+        "affected": compiled.rows.affected,
+        "distinct": cost.rows,
+        "messages": {"conventional": layers * bags.sub_edges, "distinct": sum(cost.edges)},
+        "bytes": {
+            "conventional": sum(stored_bags(bags, "paper").values()),
+            "ego": sum(stored_bags(bags, "paper", layers).values()),
+            "distinct": sum(distinct_bytes(compiled).values()),
+        },
+        "sharing": sum(conventional) / max(sum(cost.rows), 1),
+        "speedup": {
+            "batch_size": min(batch_size, bags.graphs),
+            "ego": bags.rows / max(bags.rows_within[layers + 1] + bags.nodes, 1),
+            "distinct": _in_batches(compiled, batch_size),
+        },
+    }
+
+
+def _in_batches(compiled: CompiledDataset, batch_size: int) -> float:
+    """Conventional rows to distinct rows, over some random batches."""
+    order = np.random.default_rng(0).permutation(len(compiled))
+    size = min(batch_size, len(order))
+    pairs = rows = 0
+    for first in range(0, min(_BATCHES * size, len(order) - size + 1), size):
+        plan = compiled[order[first : first + size]]
+        pairs += plan.num_pairs * compiled.spec.num_layers
+        rows += sum(plan.cost().rows)
+    return pairs / max(rows, 1)
+
+
+def draw_rows(found: dict[str, Any], title: str) -> Figure:
+    """Rows per layer on a log scale, from what :func:`inspect_bags` returns; the legend has the sums over layers."""
+    figure = Figure(figsize=(7, 4.2), dpi=150, layout="constrained")
+    axes, layers = figure.subplots(), np.arange(1, found["layers"] + 1)
+    # Okabe and Ito's colours, which the colour-blind tell apart
+    for key, name, colour, style in (
+        ("conventional", "conventional", "#222222", {"marker": "D"}),
+        # drawn wide, because the next one often covers it
+        ("rows_within_hops", "within i hops of an edit", "#56B4E9", {"marker": "o", "markersize": 10, "linewidth": 5}),
+        ("affected", "really different from the unedited graph", "#D55E00", {"marker": "^"}),
+        ("distinct", "distinct", "#009E73", {"marker": "s"}),
+    ):
+        axes.plot(layers, found[key], color=colour, label=f"{name}: {sum(found[key]):,}", **style)  # type: ignore[arg-type]
+    axes.set_yscale("symlog" if min(found["affected"]) == 0 else "log")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set(xlabel="layer i", ylabel="rows after layer i")
+    axes.grid(alpha=0.3)
+    axes.set_title(title, size=11, weight="bold", loc="left")
+    figure.legend(loc="outside lower center", ncols=2, frameon=False)
+    return figure

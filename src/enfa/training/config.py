@@ -1,0 +1,134 @@
+"""What a training run is: every setting, its default and its meaning, in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from typing import Any, Literal, get_type_hints
+
+from enfa.training.types import checked, described
+
+__all__ = ["Config", "settings"]
+
+
+def _setting(meaning: str, default: Any = MISSING) -> Any:
+    """A field with its meaning, which ``--help`` prints."""
+    return field(default=default, metadata={"meaning": meaning})
+
+
+@dataclass(frozen=True)
+class Config:
+    """The settings of one run. Wrong types and values are refused when it is made, in one sentence each.
+
+    >>> Config(dataset="PROTEINS", lr="1e-2").lr
+    0.01
+    >>> Config.make({"dataset": "PROTEINS", "epoch": 3})
+    Traceback (most recent call last):
+    ValueError: Expected a setting that exists, got 'epoch' (did you mean 'epochs'?)
+    """
+
+    dataset: str = _setting("a name that enfa.datasets.load knows, or the path of an .npz file")
+    root: str = _setting("folder of the raw files (or of NAME.npz)", "data")
+    metric: Literal["accuracy", "rocauc", "ap"] | None = _setting(
+        "for an .npz file: another than its labels suggest", None
+    )
+    use_node_attr: bool = _setting("read the continuous node attributes of a TU dataset or .npz file too", False)
+    fold: int = _setting("which fold is tested", 0)
+    fold_seed: int = _setting("which drawing of the folds", 0)
+    validation: Literal["test", "next"] = _setting(
+        "with folds: 'test' validates on the test fold (GIN's and ESAN's practice), 'next' on the fold after it", "test"
+    )
+
+    model: Literal["ds", "dss"] = _setting("DS-GNN or DSS-GNN", "ds")
+    policy: str = _setting("what makes the subgraphs: a name such as node_marking", "node_marking")
+    policy_params: dict[str, Any] = field(
+        default_factory=dict, metadata={"meaning": "the policy's parameters, such as isolate"}
+    )
+    conv: str = _setting("gin, gine, graphconv or gcn", "gin")
+    context: str = _setting("DSS-GNN only: dss, identity or mpnn", "dss")
+    num_layers: int = _setting("message-passing layers", 4)
+    hidden_channels: int = _setting("width", 32)
+    norm: Literal["batch", "layer"] | None = _setting("norm after each layer and in its MLP", "batch")
+    dropout: float = _setting("between layers and in the head", 0.0)
+    readout: str = _setting("over the nodes of a subgraph: sum, mean or max", "sum")
+    bag: str = _setting("over the subgraphs of a graph: mean or sum", "mean")
+    jk: str = _setting("jumping knowledge: last, concat or sum", "last")
+    residual: bool = _setting("add each layer's input", False)
+    share: Literal["dataset", "graph"] | None = _setting("how far rows are shared (None: graph with dropout)", None)
+
+    plan: Literal["distinct", "ego", "full"] = _setting("how the same numbers are computed", "distinct")
+    cache: str | None = _setting("folder for compiled datasets (None: compile every time)", None)
+    epochs: int = _setting("passes over the training graphs", 350)
+    batch_size: int = _setting("graphs per step, over all devices together", 32)
+    max_rows: int | None = _setting("at most so many rows per batch", None)
+    lr: float = _setting("Adam's learning rate", 0.001)
+    lr_decay: float = _setting("factor on the learning rate …", 0.5)
+    lr_decay_every: int = _setting("… every so many epochs", 50)
+    weight_decay: float = _setting("Adam's L2 penalty", 0.0)
+    early_stopping: int | None = _setting("stop after so many epochs without a better validation score", None)
+    stop_at: float | None = _setting("stop once the validation score (0 to 1) is reached", None)
+    seed: int = _setting("weights, shuffling and dropout", 0)
+    precision: Literal["32", "64", "bf16", "16"] = _setting("float32, float64, or mixed with bfloat16 or float16", "32")
+    accelerator: Literal["auto", "cpu", "gpu"] = _setting("where to run", "auto")
+    devices: int = _setting("processes of distributed training, a device each", 1)
+    num_workers: int = _setting("processes that slice batches ahead", 0)
+    threads: int | None = _setting("threads of PyTorch on the CPU (None: as many as there are cores)", None)
+
+    name: str = _setting("name of the run (by default the name of the config file)", "run")
+    out: str = _setting("folder of checkpoints and logs: OUT/NAME/fold-F-seed-S", "runs")
+    paper: str | None = _setting("the number that the paper reports, to stand beside ours", None)
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(Config)
+        for f in fields(self):
+            object.__setattr__(self, f.name, checked(f.name, getattr(self, f.name), hints[f.name]))
+        for name in ("num_layers", "hidden_channels", "epochs", "batch_size", "lr_decay_every", "devices"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"Expected {name} >= 1, got {getattr(self, name)}")
+        for name in ("fold", "fold_seed", "seed", "num_workers", "weight_decay"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"Expected {name} >= 0, got {getattr(self, name)}")
+        for name in ("lr", "lr_decay"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"Expected {name} > 0, got {getattr(self, name)}")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"Expected dropout from 0 to below 1, got {self.dropout}")
+
+    @classmethod
+    def make(cls, values: Mapping[str, Any]) -> Config:
+        """From a mapping, whose keys must all exist."""
+        from enfa.training.files import no_such_setting
+
+        known = {f.name for f in fields(cls)}
+        for key in values:
+            if key not in known:
+                raise no_such_setting(key)
+        if "dataset" not in values:
+            raise ValueError("Expected a setting 'dataset', got none")
+        return cls(**values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values only: goes into checkpoints and result files."""
+        return asdict(self)
+
+
+# What may differ between a run and its continuation: where and how long it runs, not what it computes.
+RUNS_ON = frozenset(
+    {"root", "cache", "epochs", "early_stopping", "stop_at", "accelerator", "devices", "num_workers", "threads", "name",
+     "out", "paper"}
+)  # fmt: skip
+# What makes a model that a checkpoint's weights fit into.
+MODEL = (
+    "model", "policy", "policy_params", "conv", "context", "num_layers", "hidden_channels", "norm", "readout", "bag", "jk",
+    "residual",
+)  # fmt: skip
+
+
+def settings() -> Iterator[tuple[str, str, str, str]]:
+    """Name, type, default and meaning of every setting."""
+    hints = get_type_hints(Config)
+    for f in fields(Config):
+        default = "required" if f.default is MISSING and f.default_factory is MISSING else str(f.default)
+        if f.default_factory is not MISSING:
+            default = "{}"
+        yield f.name, described(hints[f.name]), default, f.metadata["meaning"]

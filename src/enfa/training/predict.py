@@ -1,0 +1,81 @@
+"""Predictions of a checkpoint for new graphs."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from enfa.batch import DataLoader
+from enfa.datasets import from_smiles
+from enfa.datasets.own import graphs_from_npz
+from enfa.training.build import compile_for
+from enfa.training.checkpoint import load_model
+
+__all__ = ["predict", "read_graphs", "read_smiles"]
+
+
+def read_smiles(path: Path) -> list[str]:
+    """SMILES strings: the column ``smiles`` of a CSV file, else the first word of every line."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            if path.suffix != ".csv":
+                found = [line.split()[0] for line in file if line.strip()]
+            else:
+                rows = csv.DictReader(file)
+                names = {name.strip().lower(): name for name in rows.fieldnames or ()}
+                if "smiles" not in names:
+                    raise ValueError(
+                        f"{path}: Expected a column 'smiles', got {', '.join(rows.fieldnames or ()) or 'none'}"
+                    )
+                found = [row[names["smiles"]].strip() for row in rows]
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not a text file of SMILES strings") from error
+    if not found:
+        raise ValueError(f"{path}: Expected at least one SMILES string, got none")
+    return found
+
+
+def read_graphs(path: Path, use_node_attr: bool = False) -> tuple[list[Data], list[str] | None]:
+    """The graphs of an ``.npz`` file, or of a file of SMILES strings together with these."""
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no input file {path}")
+    if path.suffix == ".npz":
+        return graphs_from_npz(path, use_node_attr=use_node_attr), None
+    smiles = read_smiles(path)
+    try:
+        return from_smiles(smiles), smiles
+    except ImportError as error:  # rdkit is an extra
+        raise ValueError(str(error)) from error
+
+
+@torch.no_grad()
+def probabilities(checkpoint: str | Path, graphs: Sequence[Data], batch_size: int) -> tuple[Tensor, str]:
+    """[G, outputs], and the task: classes whose probabilities add up to 1, or yes/no tasks."""
+    model, config, problem = load_model(checkpoint)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model = model.to(device)
+    compiled = compile_for(config, graphs, model)
+    logits = torch.cat([model(plan.to(device)).double().cpu() for plan in DataLoader(compiled, batch_size)])
+    return (logits.softmax(1) if problem.task == "multiclass" else logits.sigmoid()), problem.task
+
+
+def predict(checkpoint: str | Path, path: Path, batch_size: int = 32) -> list[dict[str, Any]]:
+    """A row per graph: its number, its SMILES, its class where there are classes, the probability of each output."""
+    _, config, _ = load_model(checkpoint)
+    graphs, smiles = read_graphs(path, config.use_node_attr)
+    found, task = probabilities(checkpoint, graphs, batch_size)
+    rows = []
+    for i, each in enumerate(found.tolist()):
+        row: dict[str, Any] = {"graph": i}
+        if smiles is not None:
+            row["smiles"] = smiles[i]
+        if task == "multiclass":
+            row["class"] = max(range(len(each)), key=each.__getitem__)
+        rows.append({**row, **{f"p{k}": round(p, 6) for k, p in enumerate(each)}})
+    return rows

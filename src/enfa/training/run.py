@@ -1,0 +1,225 @@
+"""One run: a config, a fold and a seed, trained with Lightning."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+import yaml
+
+from enfa.training.build import Problem, compile_for, open_benchmark
+from enfa.training.checkpoint import check_same_model, check_same_run, load_checkpoint
+from enfa.training.config import Config
+from enfa.training.disk import write_json, write_text
+from enfa.training.record import Record, hardware
+
+if TYPE_CHECKING:
+    from enfa.training.lightning import pl
+    from enfa.training.module import Batches, TrainingModule
+
+__all__ = ["BEST", "LAST", "evaluate", "fit", "folder_of", "prepare"]
+
+BEST, LAST = "best.ckpt", "last.ckpt"
+_PRECISION: dict[str, Any] = {"32": "32-true", "64": "32-true", "bf16": "bf16-mixed", "16": "16-mixed"}
+# On workers (a slice costs little), on folders that hold a run to resume, on what is as it should be.
+_ADVICE = (
+    ".*does not have many workers.*",
+    ".*Checkpoint directory.*",
+    ".*number of training batches.*",
+    ".*isinstance.treespec.*",
+    ".*lr_scheduler.step.*",
+    ".*callbacks used to create.*",
+)
+
+
+def folder_of(config: Config) -> Path:
+    """Where a run keeps its checkpoints and logs."""
+    return Path(config.out) / config.name / f"fold-{config.fold}-seed-{config.seed}"
+
+
+def needs_lightning() -> None:
+    try:
+        import torchmetrics  # noqa: F401
+
+        import enfa.training.lightning  # noqa: F401
+    except ImportError as error:
+        raise ValueError(f"Training needs Lightning and torchmetrics ({error}): pip install 'enfa[train]'") from error
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Without Lightning's banners and advice."""
+    logs = [logging.getLogger(name) for name in ("lightning.pytorch", "pytorch_lightning")]
+    before = [log.level for log in logs]
+    for log in logs:
+        log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            for text in _ADVICE:
+                warnings.filterwarnings("ignore", text)
+            yield
+    finally:
+        for log, level in zip(logs, before):
+            log.setLevel(level)
+
+
+@dataclass
+class Prepared:
+    """What a run needs before its first step; all errors in a config show up while it is made."""
+
+    module: TrainingModule
+    batches: Batches
+    validates_on_test: bool
+
+
+def prepare(config: Config, progress: bool = False) -> Prepared:
+    needs_lightning()
+    from enfa.training.module import Batches, TrainingModule
+
+    if config.threads is not None:
+        torch.set_num_threads(config.threads)
+    data = open_benchmark(config)
+    split = data.split(config.fold, config.fold_seed, validation=config.validation)
+    for part, graphs in split.items():
+        if not len(graphs):
+            raise ValueError(f"{data.name}: the split {part!r} of fold {config.fold} is empty")
+    module = TrainingModule(config, Problem.of(data))
+    compiled = compile_for(config, data.graphs, module.model, progress)
+    tests = data.splits is None and config.validation == "test"
+    return Prepared(module, Batches(config, compiled, split), tests)
+
+
+def _logger(folder: Path) -> Any:
+    """TensorBoard's, where it is installed. The CSV file is the module's own, because it survives a resumption whole."""
+    from enfa.training.lightning import pl
+
+    try:
+        return pl.loggers.TensorBoardLogger(folder, name="", version="")
+    except ModuleNotFoundError:
+        return False
+
+
+def _trainer(config: Config, folder: Path, progress: bool, deadline: float | None) -> pl.Trainer:
+    from enfa.training.lightning import pl
+
+    Callback, ModelCheckpoint = pl.callbacks.Callback, pl.callbacks.ModelCheckpoint
+
+    class Deadline(Callback):  # type: ignore[valid-type, misc]
+        def on_train_epoch_end(self, trainer: pl.Trainer, _: pl.LightningModule) -> None:
+            # all ranks must agree, and their clocks need not
+            late = deadline is not None and time.monotonic() > deadline
+            trainer.should_stop |= trainer.strategy.reduce_boolean_decision(late, all=False)
+
+    files: dict[str, Any] = {
+        "dirpath": folder, "mode": "max", "save_on_train_epoch_end": True, "auto_insert_metric_name": False,
+        "enable_version_counter": False,
+    }  # fmt: skip
+    callbacks: list[Any] = [
+        ModelCheckpoint(filename=BEST.removesuffix(".ckpt"), monitor="valid/score", **files),
+        # not save_last=True, which writes only when the best one is written
+        ModelCheckpoint(filename=LAST.removesuffix(".ckpt"), **files),
+    ]
+    if deadline is not None:
+        callbacks.append(Deadline())
+    if config.early_stopping is not None or config.stop_at is not None:
+        patience = config.epochs if config.early_stopping is None else config.early_stopping
+        # Lightning stops above the threshold, not at it; the score is float32 by then
+        threshold = None if config.stop_at is None else config.stop_at - 1e-6
+        callbacks.append(
+            pl.callbacks.EarlyStopping(
+                "valid/score",
+                mode="max",
+                patience=patience,
+                stopping_threshold=threshold,
+                check_on_train_epoch_end=True,
+            )
+        )
+    accelerator = {"gpu": "gpu", "cpu": "cpu", "auto": "gpu" if torch.cuda.is_available() else "cpu"}[
+        config.accelerator
+    ]
+    if accelerator == "gpu" and torch.cuda.device_count() < config.devices:
+        raise ValueError(f"Expected devices={config.devices} GPUs, got {torch.cuda.device_count()}")
+    return pl.Trainer(
+        default_root_dir=folder,
+        accelerator=accelerator,
+        devices=config.devices,
+        strategy="ddp" if config.devices > 1 else "auto",
+        precision=_PRECISION[config.precision],
+        max_epochs=config.epochs,
+        callbacks=callbacks,
+        logger=_logger(folder),
+        enable_progress_bar=progress,
+        enable_model_summary=False,
+        num_sanity_val_steps=0,
+        use_distributed_sampler=False,  # our loaders share every batch between the ranks
+    )
+
+
+def _started_by_another() -> bool:
+    """Whether this is a process that Lightning started for a further rank."""
+    return int(os.environ.get("LOCAL_RANK", 0)) > 0
+
+
+def fit(config: Config, *, resume: bool = False, progress: bool = True, deadline: float | None = None) -> Record | None:
+    """Train, and return the run's record; None in processes that only helped.
+
+    ``deadline`` (of ``time.monotonic``) ends the run at the end of the epoch in which it passes. Checkpoints are
+    written at the end of every epoch, so an interrupted run loses the epoch it was in.
+    """
+    folder = folder_of(config)
+    last = folder / LAST
+    if last.exists() and not resume and not _started_by_another():
+        raise ValueError(f"{folder} holds a run already: --resume continues it; another 'out' or 'name' keeps both")
+    if resume and not last.exists():
+        raise FileNotFoundError(f"There is no run to resume in {folder}")
+    checkpoint = load_checkpoint(last) if resume else None
+    if checkpoint is not None:
+        check_same_run(last, checkpoint, config)
+    run = prepare(config, progress)
+    if checkpoint is not None:
+        check_same_model(last, checkpoint, config, run.module.problem)
+    with _quietly():
+        trainer = _trainer(config, folder, progress, deadline)
+        if trainer.is_global_zero:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_text(folder / "config.yaml", yaml.safe_dump(config.to_dict(), sort_keys=False))
+        run.module.csv = folder / "metrics.csv"
+        trainer.fit(run.module, run.batches, ckpt_path=str(last) if resume else None, weights_only=True)
+        test, seconds = None, run.module.seconds
+        if not run.validates_on_test:
+            best = str(folder / BEST)
+            found = trainer.test(run.module, run.batches, ckpt_path=best, weights_only=True, verbose=False)
+            test = float(found[0]["test/score"])
+    if not trainer.is_global_zero:
+        return None
+    late = deadline is not None and time.monotonic() > deadline
+    record = Record.of(config, run.module, test, seconds, hardware(trainer.strategy.root_device), late)
+    write_json(folder / "result.json", record.to_dict())
+    return record
+
+
+def evaluate(config: Config, checkpoint: str | Path | None = None, part: str = "test", progress: bool = True) -> float:
+    """The score of a checkpoint (by default the run's best) on one part of the split."""
+    path = folder_of(config) / BEST if checkpoint is None else Path(checkpoint)
+    found = load_checkpoint(path)
+    run = prepare(config, progress)
+    check_same_model(path, found, config, run.module.problem)
+    run.batches.split = {**run.batches.split, "test": run.batches.split[part]}
+    with _quietly():
+        from enfa.training.lightning import pl
+
+        accelerator = "gpu" if config.accelerator != "cpu" and torch.cuda.is_available() else "cpu"
+        trainer = pl.Trainer(
+            accelerator=accelerator, devices=1, precision=_PRECISION[config.precision], logger=False,
+            enable_progress_bar=progress, enable_checkpointing=False, use_distributed_sampler=False,
+        )  # fmt: skip
+        scores = trainer.test(run.module, run.batches, ckpt_path=str(path), weights_only=True, verbose=False)
+    return float(scores[0]["test/score"])

@@ -1,0 +1,165 @@
+"""Many runs: configs x folds x seeds, several at a time, none twice."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from enfa.training.build import open_benchmark
+from enfa.training.checkpoint import check_same_run, load_checkpoint
+from enfa.training.config import Config
+from enfa.training.record import Record
+from enfa.training.results import Results
+from enfa.training.run import LAST, fit, folder_of, needs_lightning
+
+__all__ = ["Job", "numbers", "plan_jobs", "run_sweep", "sweep"]
+
+
+def numbers(text: str) -> list[int]:
+    """
+    >>> numbers("0-3,7")
+    [0, 1, 2, 3, 7]
+    """
+    found: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        if not first.isdigit() or (dash and not last.isdigit()):
+            raise ValueError(f"Expected numbers such as 0-9 or 0,2,5, got {text!r}")
+        found += range(int(first), int(last or first) + 1)
+    return list(dict.fromkeys(found))
+
+
+@dataclass(frozen=True)
+class Job:
+    config: Config  # with its fold and seed
+    results: Results
+
+    def __str__(self) -> str:
+        return f"{self.config.name} fold {self.config.fold} seed {self.config.seed}"
+
+
+def plan_jobs(
+    configs: Sequence[Config], folds: Sequence[int] | None, seeds: Sequence[int], folder: Path
+) -> tuple[list[Job], list[Results]]:
+    """The runs that are not done yet (``folds=None``: all that the dataset has), and the results of every config."""
+    names = [config.name for config in configs]
+    if len(set(names)) < len(names):
+        raise ValueError(f"Expected configs with different names, got {', '.join(names)}")
+    counts: dict[tuple[str, str], int] = {}
+    jobs, results = [], []
+    for config in configs:
+        if config.devices > 1:
+            raise ValueError(f"{config.name}: a sweep runs each model on one device, got devices={config.devices}")
+        of = Results.open(folder, config)
+        results.append(of)
+        key = config.dataset, config.root
+        if key not in counts:
+            counts[key] = open_benchmark(config).num_folds
+        chosen = range(counts[key]) if folds is None else folds
+        for seed in seeds:
+            for fold in chosen:
+                if not 0 <= fold < counts[key]:
+                    raise ValueError(f"{config.dataset} has folds 0 to {counts[key] - 1}, got fold {fold}")
+                if not of.has(fold, seed):
+                    jobs.append(Job(replace(config, fold=fold, seed=seed), of))
+    return jobs, results
+
+
+def _resumable(config: Config) -> bool:
+    """Whether an earlier try at this very run left a checkpoint."""
+    last = folder_of(config) / LAST
+    if not last.exists():
+        return False
+    check_same_run(last, load_checkpoint(last), config)
+    return True
+
+
+def _run(config: dict[str, Any], deadline: float | None, progress: bool = False) -> dict[str, Any] | None:
+    """One run, in a process of its own or in this one. None where there was no time to begin."""
+    if deadline is not None and time.monotonic() > deadline:
+        return None
+    made = Config.make(config)
+    record = fit(made, resume=_resumable(made), progress=progress, deadline=deadline)
+    return None if record is None else record.to_dict()
+
+
+def sweep(
+    jobs: Sequence[Job],
+    at_once: int,
+    deadline: float | None,
+    report: Callable[[Job, Record | None, BaseException | None], None],
+    progress: bool = False,
+) -> None:
+    """Run all jobs, ``at_once`` of them in processes of one thread each, and file each result as soon as it is there.
+
+    ``report`` is called with every finished job and its record, or None and the error; both None: there was no time.
+    """
+
+    def file(job: Job, values: dict[str, Any] | None) -> None:
+        record = None if values is None else Record.from_dict(values)
+        if record is not None:
+            job.results.add(record)
+        report(job, record, None)
+
+    if at_once == 1:
+        for job in jobs:
+            file(job, _run(job.config.to_dict(), deadline, progress))
+        return
+    # read by a process when it loads its libraries; more threads than one would only get in each other's way
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+    with ProcessPoolExecutor(at_once, mp_context=multiprocessing.get_context("spawn")) as pool:
+        waiting: dict[Future[dict[str, Any] | None], Job] = {}
+        for job in jobs:
+            config = job.config if job.config.threads is not None else replace(job.config, threads=1)
+            waiting[pool.submit(_run, config.to_dict(), deadline)] = job
+        try:
+            while waiting:
+                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                    job, error = waiting.pop(future), future.exception()
+                    if error is not None:
+                        report(job, None, error)
+                    else:
+                        file(job, future.result())
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def run_sweep(
+    configs: Sequence[Config],
+    folds: Sequence[int] | None,
+    seeds: Sequence[int],
+    at_once: int,
+    folder: Path,
+    minutes: float | None,
+    say: Callable[[str], None],
+    progress: bool = False,
+) -> tuple[list[Results], int]:
+    """Do what is left of a sweep, with a line for every run. Returns the results, and how many runs failed."""
+    deadline = None if minutes is None else time.monotonic() + 60 * minutes
+    needs_lightning()
+    jobs, results = plan_jobs(configs, folds, seeds, folder)
+    say(f"{len(jobs)} runs to do, {sum(len(of.records) for of in results)} on file")
+    failed = 0
+
+    def report(job: Job, record: Record | None, error: BaseException | None) -> None:
+        nonlocal failed
+        if error is not None:
+            failed += 1
+            line = f"failed: {' '.join(str(error).split()) or type(error).__name__}"
+        elif record is None:
+            line = "no time to begin"
+        else:
+            line = f"{record.ended} after {record.epochs} epochs, {record.seconds:.0f} s; best {record.valid:.4f}"
+            line += "" if record.test is None else f", test {record.test:.4f}"
+        say(f"{job}: {line}")
+
+    sweep(jobs, min(at_once, max(len(jobs), 1)), deadline, report, progress)
+    return results, failed

@@ -1,0 +1,89 @@
+"""Results as a table: for the terminal, and for docs/results.md."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from enfa.training.results import Results
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = ["markdown", "plain_table", "read_results", "terminal_table"]
+
+_HEAD = ("config", "metric", "paper", "ours", "runs", "notes")
+
+
+def read_results(folder: Path) -> list[Results]:
+    """All result files of a folder, by name."""
+    if not folder.is_dir():
+        raise FileNotFoundError(f"There is no folder of results {folder}")
+    return [Results.load(path) for path in sorted(folder.glob("*.json"))]
+
+
+def _rows(results: Sequence[Results]) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for of in results:
+        summary = of.summary()
+        if summary is None:
+            rows.append((of.config.name, "", of.config.paper or "", "no run yet", "0", ""))
+            continue
+        notes = list(summary.notes)
+        if summary.epoch is not None:
+            notes.insert(0, f"epoch {summary.epoch}, the best of the mean curve")
+        metric = of.records[0].metric
+        rows.append((of.config.name, metric, of.config.paper or "", str(summary), str(summary.runs), "; ".join(notes)))
+    return rows
+
+
+def plain_table(results: Sequence[Results]) -> str:
+    """A line per config, without any library."""
+    rows = [_HEAD, *_rows(results)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(_HEAD))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
+
+
+def terminal_table(results: Sequence[Results]) -> Table:
+    from rich.table import Table
+
+    table = Table(caption="Mean and standard deviation over runs, in percent.")
+    for name in _HEAD:
+        table.add_column(name, justify="right" if name in ("paper", "ours", "runs") else "left")
+    for row in _rows(results):
+        table.add_row(*row)
+    return table
+
+
+_INTRO = """\
+# Results
+
+Generated from the files under `results/` by `enfa table`; edit those, not this. Numbers are percent, mean ± standard
+deviation over runs, as they came out. The column *paper* is what the ENFA paper reports for the same setting.
+
+Protocol. PROTEINS, EXP and CEXP: ten stratified folds, one run each; the test fold is the validation fold, and the
+number is that of the one epoch whose mean over the folds is best. That is the practice of GIN and ESAN, which the paper
+follows; it chooses the epoch on the test data, so it flatters. `validation=next` chooses on another fold. Datasets with
+an official split: the test score of the epoch with the best validation score.
+
+"""
+
+
+def _runs(of: Results) -> str:
+    hardware = ", ".join(sorted({r.hardware for r in of.records}))
+    seconds = sum(r.seconds for r in of.records) / len(of.records)
+    epochs = sum(r.epochs for r in of.records) / len(of.records)
+    versions = ", ".join(sorted({f"enfa {r.version}, torch {r.torch}" for r in of.records}))
+    seeds = ", ".join(str(s) for s in sorted({r.seed for r in of.records}))
+    c = of.config
+    return f"| {c.name} | {epochs:.0f} of {c.epochs} | {c.batch_size} | {seeds} | {seconds:.0f} | {hardware} | {versions} |"
+
+
+def markdown(results: Sequence[Results]) -> str:
+    done = [of for of in results if of.records]
+    lines = [f"| {' | '.join(_HEAD)} |", "|---|---|--:|--:|--:|---|"]
+    lines += [f"| {' | '.join(row)} |" for row in _rows(done)]
+    lines += ["", "| config | epochs, mean | batch | seed | seconds per run, mean | hardware | versions |",
+              "|---|--:|--:|--:|--:|---|---|"]  # fmt: skip
+    return _INTRO + "\n".join(lines + [_runs(of) for of in done]) + "\n"

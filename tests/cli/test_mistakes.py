@@ -1,0 +1,148 @@
+"""Bad input: one clear line, exit code 2, no traceback, nothing overwritten."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from typer.testing import CliRunner
+
+from enfa.cli.app import app
+
+pytest.importorskip("lightning", reason="training needs the extra enfa[train]")
+
+
+def write_npz(path: Path, **changes: object) -> Path:
+    """30 paths of three nodes, in two classes."""
+    arrays: dict[str, object] = {
+        "num_nodes": np.full(30, 3), "num_edges": np.full(30, 2), "edges": np.tile([[0, 1], [1, 2]], (30, 1)),
+        "node_label": np.arange(90) % 3, "y": np.arange(30) % 2,
+    }  # fmt: skip
+    arrays.update(changes)
+    np.savez(path, **arrays)  # type: ignore[arg-type]
+    return path
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., Path]:
+    def config(name: str = "c", **settings: object) -> Path:
+        path = tmp_path / f"{name}.yaml"
+        values: dict[str, object] = {
+            "dataset": str(tmp_path / "d.npz"), "out": str(tmp_path / "runs"), "num_layers": 1, "hidden_channels": 4,
+            "epochs": 1, "accelerator": "cpu", "threads": 1,
+        }  # fmt: skip
+        path.write_text(yaml.safe_dump({**values, **settings}))
+        return path
+
+    torch.set_num_threads(1)
+    write_npz(tmp_path / "d.npz")
+    return config
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(p): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def refused(tmp_path: Path, message: str, *args: object) -> None:
+    before = files(tmp_path)
+    result = CliRunner().invoke(app, [str(a) for a in args])
+    assert result.exit_code == 2, result.output
+    lines = [line for line in result.stderr.splitlines() if line]
+    assert len(lines) == 1 and message in lines[0], result.stderr
+    assert files(tmp_path) == before
+
+
+def test_missing_dataset(tmp_path: Path, write: Callable[..., Path]) -> None:
+    refused(tmp_path, "There is no dataset file", "train", write(dataset=str(tmp_path / "no.npz")), "--no-progress")
+    refused(tmp_path, "did you mean 'PROTEINS'?", "train", write(dataset="PROTEIN/S"), "--no-progress")
+
+
+def test_label_outside_its_classes(tmp_path: Path, write: Callable[..., Path]) -> None:
+    y = np.zeros((30, 1), np.float32)
+    y[7] = 3
+    write_npz(tmp_path / "bad.npz", y=y)
+    refused(tmp_path, "graph 7 to have 0, 1 or NaN", "train", write(dataset=str(tmp_path / "bad.npz")), "--no-progress")
+
+
+def test_empty_split(tmp_path: Path, write: Callable[..., Path]) -> None:
+    write_npz(tmp_path / "bad.npz", split_train=np.arange(20), split_valid=np.arange(0), split_test=np.arange(20, 30))
+    refused(tmp_path, "split 'valid' is empty", "train", write(dataset=str(tmp_path / "bad.npz")), "--no-progress")
+
+
+def test_wrong_settings(tmp_path: Path, write: Callable[..., Path]) -> None:
+    refused(tmp_path, "Expected lr to be a number", "train", write(), "lr=fast")
+    refused(tmp_path, "did you mean 'epochs'?", "train", write(), "epoch=3")
+    refused(tmp_path, "There is no config file", "train", tmp_path / "none.yaml")
+    refused(tmp_path, "Expected conv to be one of", "train", write(), "conv=gim", "--no-progress")
+    refused(tmp_path, "did you mean 'node_marking'?", "train", write(), "policy=node_markin", "--no-progress")
+    refused(tmp_path, "has folds 0 to 9, got fold 10", "train", write(), "fold=10", "--no-progress")
+    refused(tmp_path, "Expected devices=2 GPUs", "train", write(), "devices=2", "accelerator=gpu", "--no-progress")
+    refused(tmp_path, "numbers such as 0-9", "sweep", write(), "--folds", "a-b")
+
+
+def test_runs_are_not_overwritten_nor_mixed_up(tmp_path: Path, write: Callable[..., Path]) -> None:
+    config = write()
+    refused(tmp_path, "There is no run to resume", "train", config, "--resume")
+    assert CliRunner().invoke(app, ["train", str(config), "--no-progress"]).exit_code == 0
+    refused(tmp_path, "holds a run already: --resume continues it", "train", config)
+    refused(tmp_path, "cannot be resumed with other settings: lr is 0.001", "train", config, "lr=0.1", "--resume")
+    refused(
+        tmp_path,
+        "checkpoint of another model: hidden_channels is 4",
+        "test",
+        config,
+        "hidden_channels=8",
+        "--no-progress",
+    )
+    refused(tmp_path, "There is no checkpoint", "test", config, "--checkpoint", tmp_path / "no.ckpt")
+    last = tmp_path / "runs" / "c" / "fold-0-seed-0" / "last.ckpt"
+    write_npz(tmp_path / "more.npz", y=np.arange(30) % 3)
+    other = write("other", dataset=str(tmp_path / "more.npz"))
+    refused(tmp_path, "was trained for other data", "test", other, "--checkpoint", last, "--no-progress")
+    broken = tmp_path / "broken.ckpt"
+    broken.write_bytes(last.read_bytes()[:1000])
+    refused(tmp_path, "is damaged", "test", config, "--checkpoint", broken)
+    torch.save({"state_dict": {}}, broken)
+    refused(tmp_path, "is no checkpoint of enfa train", "test", config, "--checkpoint", broken)
+
+
+def test_nothing_in_a_checkpoint_is_executed(tmp_path: Path, write: Callable[..., Path]) -> None:
+    class Touch:
+        def __reduce__(self) -> tuple[object, ...]:
+            return Path.touch, (tmp_path / "executed",)
+
+    torch.save({"enfa": Touch()}, tmp_path / "evil.ckpt")
+    refused(
+        tmp_path,
+        "is damaged, or no checkpoint of plain tensors",
+        "test",
+        write(),
+        "--checkpoint",
+        tmp_path / "evil.ckpt",
+    )
+    assert not (tmp_path / "executed").exists()
+
+
+def test_predictions_are_not_overwritten(tmp_path: Path, write: Callable[..., Path]) -> None:
+    config = write()
+    assert CliRunner().invoke(app, ["train", str(config), "--no-progress"]).exit_code == 0
+    last = tmp_path / "runs" / "c" / "fold-0-seed-0" / "last.ckpt"
+    out = tmp_path / "p.csv"
+    out.write_text("mine")
+    refused(tmp_path, "--force replaces it", "predict", last, tmp_path / "d.npz", "--out", out)
+    refused(tmp_path, "There is no input file", "predict", last, tmp_path / "no.npz", "--out", tmp_path / "q.csv")
+    write_npz(tmp_path / "more.npz", node_label=np.arange(90) % 4)
+    message = "Expected node features column 0 to be below 3, got 3"
+    refused(tmp_path, message, "predict", last, tmp_path / "more.npz", "--out", tmp_path / "q.csv")
+    (tmp_path / "bad.csv").write_text("name\nC\n")
+    refused(
+        tmp_path,
+        "Expected a column 'smiles', got name",
+        "predict",
+        last,
+        tmp_path / "bad.csv",
+        "--out",
+        tmp_path / "q.csv",
+    )

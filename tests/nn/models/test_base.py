@@ -1,0 +1,81 @@
+import copy
+
+import pytest
+import torch
+
+import enfa
+from enfa.testing import degenerate_graphs, random_graphs
+
+
+@pytest.mark.parametrize("model", [enfa.DSGNN, enfa.DSSGNN])
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"num_layers": 0}, ValueError, "Expected num_layers to be an integer >= 1, got 0"),
+        ({"conv": "gat"}, ValueError, "Expected conv to be one of gin, gine, graphconv, gcn, got 'gat'"),
+        ({"readout": "median"}, ValueError, "Expected readout to be one of sum, mean, max, got 'median'"),
+        ({"bag": "max"}, ValueError, "Expected bag to be one of mean, sum, got 'max'"),
+        ({"jk": "lsat"}, ValueError, r"Expected jk to be one of last, concat, sum, got 'lsat' \(did you mean 'last'"),
+        ({"norm": "graph"}, ValueError, "Expected norm to be one of batch, layer, None, got 'graph'"),
+        ({"share": "all"}, ValueError, "Expected share to be 'dataset' or 'graph', got 'all'"),
+        ({"dropout": 1.0}, ValueError, "Expected a dropout probability from 0 to below 1, got 1.0"),
+        ({"conv": "gine"}, ValueError, "Expected edge_channels for conv='gine', which reads edge attributes, got None"),
+        ({"in_channels": []}, ValueError, "Expected cardinalities >= 1, one per column, got "),
+        ({"hiden_channels": 4}, TypeError, "hiden_channels"),
+    ],
+)
+def test_refuses_nonsense(model: type, options: dict, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        model(**{"in_channels": 3, "hidden_channels": 4, "out_channels": 2, "num_layers": 2, **options})
+
+
+def test_runs_on_plans_only() -> None:
+    with pytest.raises(TypeError, match=r"Expected a plan from enfa.make_plan or enfa.DataLoader, got list"):
+        enfa.DSGNN(3, 4, 2, 2)(random_graphs(2))
+
+
+@pytest.mark.parametrize("jk", ["last", "concat", "sum"])
+@pytest.mark.parametrize("model", [enfa.DSGNN, enfa.DSSGNN])
+def test_one_row_per_graph(model: type, jk: str) -> None:
+    graphs = random_graphs(4, 6) + list(degenerate_graphs().values())
+    made = model(3, 5, 7, 3, jk=jk).eval()
+    out = made(enfa.make_plan(graphs, enfa.NodeMarking(), made.spec))
+    assert out.shape == (len(graphs), 7) and bool(out.isfinite().all())
+
+
+@pytest.mark.parametrize("kind", ["full", "ego", "distinct"])
+@pytest.mark.parametrize("context", [None, "dss", "identity", "mpnn"])
+def test_in_eval_a_graph_does_not_see_its_batch(context: str | None, kind: str) -> None:
+    graphs = random_graphs(5, 7, seed=3)
+    made = enfa.DSSGNN(3, 5, 2, 3, context=context) if context else enfa.DSGNN(3, 5, 2, 3)
+    made = made.double().eval()
+    together = made(enfa.make_plan(graphs, enfa.NodeMarking(), made.spec, kind))
+    for g, graph in enumerate(graphs):
+        alone = made(enfa.make_plan([graph], enfa.NodeMarking(), made.spec, kind))
+        assert torch.allclose(alone[0], together[g], rtol=1e-10, atol=1e-12)
+
+
+def test_the_numbers_of_nodes_do_not_matter() -> None:
+    graph = random_graphs(1, 9, seed=7, edge_channels=2)[0]
+    order = torch.randperm(graph.num_nodes, generator=torch.Generator().manual_seed(0))
+    other = copy.copy(graph)
+    other.x, other.edge_index = graph.x[order], order.argsort()[graph.edge_index]
+    model = enfa.DSSGNN(3, 5, 2, 3, "gine", edge_channels=2).double().eval()
+    for policy in (enfa.NodeMarking(), enfa.NodeDeletion(), enfa.EdgeDeletion()):
+        a, b = (model(enfa.make_plan([g], policy, model.spec)) for g in (graph, other))
+        assert torch.allclose(a, b, rtol=1e-10)
+
+
+def test_rows_are_shared_within_a_graph_where_dropout_would_strike_all() -> None:
+    def share(**options: object) -> str:
+        return enfa.DSGNN(3, 4, 2, 2, **options).spec.share
+
+    assert [share(), share(dropout=0.1)] == ["dataset", "graph"]
+    assert share(dropout=0.1, share="dataset") == "dataset"
+    assert share(dropout=0.1, independent_dropout=True) == "dataset"
+
+
+def test_the_spec_holds_what_convs_read() -> None:
+    assert enfa.DSGNN(3, 4, 2, 2, "gcn").spec == enfa.Spec(2, degrees=True)
+    assert enfa.DSGNN(3, 4, 2, 2, "gine", edge_channels=[5]).spec == enfa.Spec(2, edge_attr=True)
+    assert enfa.DSGNN(3, 4, 2, 2, "gin", edge_channels=[5]).spec == enfa.Spec(2)

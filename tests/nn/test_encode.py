@@ -1,0 +1,78 @@
+import pytest
+import torch
+from torch import nn
+
+import enfa
+from enfa.nn.encode import Categorical, EdgeEncoder, NodeEncoder
+from enfa.testing import random_graphs
+
+
+def _plan(channels: int | list[int] = 3, edge_channels: int | list[int] | None = None) -> enfa.Plan:
+    graphs = random_graphs(3, 6, seed=1, channels=channels, edge_channels=edge_channels)
+    return enfa.make_plan(graphs, enfa.NodeMarking(), enfa.Spec(1, edge_attr=edge_channels is not None))
+
+
+def test_categories_are_embedded_by_column_and_summed() -> None:
+    encoder = Categorical([3, 2], 4)
+    columns = [nn.Embedding(3, 4, _weight=encoder.weight[:3]), nn.Embedding(2, 4, _weight=encoder.weight[3:])]
+    values = torch.tensor([[0, 0], [2, 1], [1, 1]])
+    assert torch.allclose(encoder(values), columns[0](values[:, 0]) + columns[1](values[:, 1]))
+
+
+@pytest.mark.parametrize("wrong", [[], [3, 0], [-1]])
+def test_cardinalities_are_positive(wrong: list[int]) -> None:
+    with pytest.raises(ValueError, match="Expected cardinalities >= 1, one per column, got"):
+        Categorical(wrong, 4)
+
+
+@pytest.mark.parametrize("channels", [2, [3, 2]])
+def test_marks_stand_behind_the_features(channels: int | list[int]) -> None:
+    plan = _plan(channels)
+    encoder = NodeEncoder(channels, 5, 1)
+    rows = encoder(plan, torch.float32)
+    assert rows.shape == (len(plan.feature), encoder.out_channels)
+    assert rows[:, -1].tolist() == [float(m) for m in plan.mark]
+    if channels == 2:
+        assert torch.equal(rows[:, :2], plan.x[plan.feature])
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "message"),
+    [
+        (3, 2, "Expected node features with 3 float columns, got 2 columns of torch.float32"),
+        (3, [4, 4, 4], "Expected node features with 3 float columns, got 3 columns of torch.int64"),
+        ([4], 1, "Expected node features with 1 categorical columns, got 1 columns of torch.float32"),
+        ([4, 4], [4], "Expected node features with 2 categorical columns, got 1 columns of torch.int64"),
+        ([9, 2], [9, 3], "Expected node features column 1 to be below 2, got 2"),
+    ],
+)
+def test_refuses_features_that_the_model_was_not_made_for(
+    model: int | list[int], data: int | list[int], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        NodeEncoder(model, 4, 1)(_plan(data), torch.float32)
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "message"),
+    [
+        (3, 2, "Expected edge attributes with 3 float columns, got 2 columns of torch.float32"),
+        ([4], 1, "Expected edge attributes with 1 categorical columns, got 1 columns of torch.float32"),
+        ([2], [3], "Expected edge attributes column 0 to be below 2, got 2"),
+        (2, None, "Expected edge attributes in the plan, but its graphs have none"),
+    ],
+)
+def test_refuses_edge_attributes_that_the_model_was_not_made_for(
+    model: int | list[int], data: int | list[int] | None, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        EdgeEncoder(model, 4, 0)(_plan(3, data), torch.float32)
+
+
+def test_refuses_marks_of_another_width() -> None:
+    with pytest.raises(
+        ValueError, match=r"Expected marks of 2 channels, got 1 from the policy \(set mark_channels=1\)"
+    ):
+        NodeEncoder(3, 4, 2)(_plan(), torch.float32)
+    with pytest.raises(ValueError, match=r"Expected edge marks of 2 channels, got 0 .*set edge_mark_channels=0"):
+        EdgeEncoder(3, 4, 2)(_plan(3, 3), torch.float32)

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import pytest
+from matplotlib.axes import Axes
+
+import enfa
+from enfa.report.inspection import draw_rows, inspect_bags
+from enfa.testing import degenerate_graphs, random_graphs
+
+
+@pytest.mark.parametrize("policy", [enfa.NodeMarking(), enfa.NodeDeletion(), enfa.EdgeDeletion()], ids=repr)
+def test_figures_are_those_of_the_plans(policy: enfa.Policy) -> None:
+    graphs = random_graphs(9, 9, channels=[3, 2], edge_channels=[3, 2])
+    found, spec = inspect_bags(graphs, policy, 3, batch_size=100), enfa.Spec(3, edge_attr=True)
+    full, ego, distinct = (enfa.make_plan(graphs, policy, spec, kind) for kind in ("full", "ego", "distinct"))
+    assert found["conventional"] == full.cost().rows and found["distinct"] == distinct.cost().rows
+    assert found["messages"] == {"conventional": sum(full.cost().edges), "distinct": sum(distinct.cost().edges)}
+    # rows of the ego plan that stand for themselves: those beyond i hops are replaced
+    nodes = sum(graph.num_nodes for graph in graphs)
+    within = [int((layer.copies[:-nodes] > 0).sum()) for layer in ego.layers]
+    assert found["rows_within_hops"] == within
+    rows = zip(found["rows_within_hops"], found["affected"], found["conventional"])
+    assert all(affected <= near <= whole for near, affected, whole in rows)
+    assert found["speedup"]["distinct"] == pytest.approx(found["sharing"])  # one batch of everything
+    assert found["speedup"]["ego"] == pytest.approx(full.cost().rows[0] / ego.cost().rows[0])
+    assert found["subgraphs"] == len(full.readout.sub_graph)
+
+
+def test_speed_up_in_batches_is_less_than_in_the_whole() -> None:
+    graphs = random_graphs(40, 9, channels=[2])
+    found = inspect_bags(graphs, enfa.NodeMarking(), 2, batch_size=4)
+    assert 1 < found["speedup"]["distinct"] < found["sharing"]
+    assert found["speedup"]["batch_size"] == 4
+
+
+@pytest.mark.parametrize("name", degenerate_graphs())
+def test_degenerate_graphs_are_drawn_too(name: str) -> None:
+    found = inspect_bags([degenerate_graphs()[name]], enfa.NodeDeletion(), 2)
+    assert len(draw_rows(found, name).axes[0].lines) == 4
+
+
+def test_the_picture_has_a_log_scale() -> None:
+    found = inspect_bags(random_graphs(5, 6), enfa.NodeMarking(), 3)
+    axes: Axes = draw_rows(found, "five").axes[0]
+    assert axes.get_yscale() == "log"
+    assert [list(line.get_ydata()) for line in axes.lines][3] == found["distinct"]

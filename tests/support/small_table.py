@@ -1,0 +1,37 @@
+"""One conv on one small table: against a formula written as a loop, and its gradient against finite differences."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from enfa.nn.convs import Conv, make_conv
+from enfa.plan.table import Links
+
+# three rows out of four of the table before, with their (incoming row, edge kind) pairs; the second has none
+SELF = [2, 0, 3]
+INCOMING = [[(0, 0), (1, 1), (1, 0)], [], [(3, 1)]]
+# degrees of the subgraph: they need not be the number of messages, as on the border of an ego net
+DEGREE = [2, 5, 3, 0]
+
+Formula = Callable[[Conv, Tensor, Tensor, int, list[tuple[int, int]]], Tensor]
+
+
+def check_formula(name: str, formula: Formula) -> None:
+    """``formula(conv, x, edge, own, incoming)`` is one row: [out]."""
+    torch.manual_seed(0)
+    conv = make_conv(name, 3, 4, 2, "layer").double()
+    flat = [pair for one in INCOMING for pair in one]
+    rows, kinds = torch.tensor([r for r, _ in flat]), torch.tensor([e for _, e in flat])
+    links = Links(torch.tensor(SELF), torch.tensor([0, 3, 3, 4]), rows, kinds)
+    degrees = torch.tensor(DEGREE), torch.tensor([DEGREE[s] for s in SELF])
+    x = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    edge = torch.randn(2, 2, dtype=torch.float64, requires_grad=True)
+
+    def run(x: Tensor, edge: Tensor) -> Tensor:
+        return conv(x, links, edge if conv.reads_edges else None, degrees if conv.reads_degrees else None)
+
+    expected = torch.stack([formula(conv, x, edge, own, incoming) for own, incoming in zip(SELF, INCOMING)])
+    assert torch.allclose(run(x, edge), expected, rtol=1e-12)
+    torch.autograd.gradcheck(run, (x, edge))
+    torch.autograd.gradcheck(lambda *_: run(x, edge), tuple(conv.parameters()))

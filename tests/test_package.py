@@ -1,0 +1,102 @@
+"""What holds for the package as a whole."""
+
+import ast
+import doctest
+import importlib
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import enfa
+
+ROOT = Path(enfa.__file__).parent
+
+# What each part may import, beside itself. The chain runs one way; what stands beside it may look at it.
+CHAIN = ["graphs", "edits", "plan", "batch", "nn", "training", "cli"]
+MAY = {part: set(CHAIN[:i]) for i, part in enumerate(CHAIN)}
+MAY["datasets"] = set()
+MAY["testing"] = {"graphs", "edits", "plan", "batch", "nn"}
+MAY["report"] = set(CHAIN[:-1]) | {"datasets", "testing"}
+for part in ("training", "cli"):
+    MAY[part] |= {"datasets", "testing", "report"}
+
+
+def _imports(path: Path) -> set[str]:
+    """Modules of the package that a file imports, wherever in the file it does."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            assert all(alias.name != "*" for alias in node.names), f"{path}: star import"
+            if node.module == "enfa":
+                found |= {f"enfa.{alias.name}" for alias in node.names}
+            else:
+                found.add(node.module or "")
+    return {name for name in found if name == "enfa" or name.startswith("enfa.")}
+
+
+def _files() -> list[Path]:
+    return sorted(p for p in ROOT.rglob("*.py") if p.parent != ROOT)
+
+
+@pytest.mark.parametrize("path", _files(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_run_one_way(path: Path) -> None:
+    part = path.relative_to(ROOT).parts[0]
+    for name in _imports(path):
+        other = name.split(".")[1] if "." in name else "enfa itself"
+        assert other == part or other in MAY[part], f"{part} must not import {name}"
+
+
+def test_a_wrong_import_would_be_found(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text("def f():\n    from enfa.nn import DSGNN\n    import enfa.cli.app\n    from enfa import plan\n")
+    assert _imports(wrong) == {"enfa.nn", "enfa.cli.app", "enfa.plan"}
+
+
+def test_the_chain_knows_no_policy_by_name() -> None:
+    """The plan, the batches and the executor see edits only. (A stored file names the policy that made it.)"""
+    for path in _files():
+        parts = path.relative_to(ROOT).parts
+        if parts[0] in ("plan", "nn"):
+            names = {n.id for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Name)}
+            assert not names & {"NodeMarking", "NodeDeletion", "EdgeDeletion"}, path
+
+
+BLOCKED = ("ogb", "rdkit", "lightning", "pytorch_lightning", "torchmetrics", "sklearn", "pandas", "networkx",
+           "torch_scatter", "torch_sparse", "torch_cluster", "torch_spline_conv", "pyg_lib")  # fmt: skip
+
+
+def test_needs_nothing_optional() -> None:
+    """The package imports, and a model runs, where everything optional is missing."""
+    code = f"""
+import sys
+sys.modules.update(dict.fromkeys({BLOCKED!r}))  # None: importing it raises ImportError
+import enfa, enfa.datasets
+model = enfa.DSGNN(3, 4, 2, 2)
+model(enfa.make_plan(enfa.testing.random_graphs(2), enfa.NodeMarking(), model.spec))
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+
+
+def test_public_names() -> None:
+    assert sorted(enfa.__all__) == sorted(set(enfa.__all__)) and all(hasattr(enfa, name) for name in enfa.__all__)
+    promised = "DSGNN DSSGNN CountedBatchNorm EdgeDeletion NodeDeletion NodeMarking make_plan testing"
+    assert set(promised.split()) <= set(enfa.__all__)
+
+
+def test_examples_in_docstrings_run() -> None:
+    """Also where pytest is not asked to collect them."""
+    ran = 0
+    for found in pkgutil.walk_packages(enfa.__path__, "enfa."):
+        path = Path(str(found.module_finder.path)) / f"{found.name.rpartition('.')[2]}.py"  # type: ignore[union-attr]
+        if path.is_file() and ">>>" in path.read_text():
+            failed, count = doctest.testmod(importlib.import_module(found.name))
+            assert failed == 0, found.name
+            ran += count
+    assert ran > 5

@@ -1,0 +1,134 @@
+"""The shipped check finds what it is there to find."""
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+import enfa
+from enfa.plan.table import Plan
+from enfa.testing import assert_same_as_full, differences, random_graphs
+from enfa.testing import same as module
+
+GRAPHS = random_graphs(5, 7, seed=1)
+
+
+def _model(**options: object) -> nn.Module:
+    torch.manual_seed(0)
+    return enfa.DSGNN(3, 4, 2, 2, **options)
+
+
+def _copies(plan: Plan) -> Plan:
+    layer = plan.layers[0]
+    return replace(plan, layers=[replace(layer, copies=layer.copies + 1), *plan.layers[1:]])
+
+
+def _message(plan: Plan) -> Plan:
+    """Messages come from other rows."""
+    layer = plan.layers[1]
+    wrong = layer.links.in_row.roll(1)
+    return replace(plan, layers=[plan.layers[0], replace(layer, links=replace(layer.links, in_row=wrong))])
+
+
+def _size(plan: Plan) -> Plan:
+    return replace(plan, readout=replace(plan.readout, sub_size=plan.readout.sub_size + 1))
+
+
+@pytest.mark.parametrize(
+    ("fault", "what"),
+    [(_copies, "buffer layers.0.norm.running_mean"), (_message, "output"), (_size, "output")],
+    ids=["copies", "messages", "sizes"],
+)
+def test_finds_a_wrong_plan(fault: Callable[[Plan], Plan], what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    right, model = module.plan_of, _model(readout="mean")
+    assert_same_as_full(model, enfa.NodeMarking(), GRAPHS)
+
+    def wrong(*args: object) -> Plan:
+        plan = right(*args)
+        return fault(plan) if plan.kind == "distinct" else plan
+
+    monkeypatch.setattr(module, "plan_of", wrong)
+    with pytest.raises(AssertionError, match=r"quantities differ from the full plan by more than 1e-10"):
+        assert_same_as_full(model, enfa.NodeMarking(), GRAPHS)
+    off = [d for d in differences(model, enfa.NodeMarking(), GRAPHS) if d.relative > 1e-10]
+    assert {d.kind for d in off} == {"distinct"} and what in {d.what for d in off}
+    assert_same_as_full(model, enfa.NodeMarking(), GRAPHS, kinds=["ego"])
+
+
+class _ByNumber(nn.Module):
+    """A conv that no plan can be exact for: it looks at the number of a row."""
+
+    def __init__(self, i: int, o: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(i, o)
+
+    def forward(self, x: tuple[torch.Tensor, torch.Tensor], edge_index: torch.Tensor) -> torch.Tensor:
+        out = self.linear(x[1])
+        return out + torch.arange(len(out), dtype=out.dtype)[:, None]
+
+
+def test_finds_a_wrong_conv() -> None:
+    with pytest.raises(AssertionError, match=r"(?s)ego .*distinct "):
+        assert_same_as_full(_model(conv=_ByNumber), enfa.NodeMarking(), GRAPHS)
+
+
+def test_finds_a_wrong_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one small tensor in the first layer, far below the head's in size."""
+    right = module._run
+
+    def wrong(model: nn.Module, plan: Plan, train: bool, steps: int) -> dict:
+        found = right(model, plan, train, steps)
+        if plan.kind == "distinct":
+            name = "gradient of layers.0.conv.mlp.0.weight"
+            found[name] = found[name] * (1 + 1e-6)
+        return found
+
+    monkeypatch.setattr(module, "_run", wrong)
+    with pytest.raises(AssertionError, match=r"gradient of layers.0.conv.mlp.0.weight: 1"):
+        assert_same_as_full(_model(), enfa.NodeMarking(), GRAPHS)
+
+
+def test_finds_what_is_not_finite_or_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = module._run
+
+    def wrong(model: nn.Module, plan: Plan, train: bool, steps: int) -> dict:
+        found = right(model, plan, train, steps)
+        if plan.kind == "distinct":
+            found["output"] = found["output"] * float("nan")
+            del found["gradient of head.3.bias"]
+        return found
+
+    monkeypatch.setattr(module, "_run", wrong)
+    off = {d.what: d.relative for d in differences(_model(), enfa.NodeMarking(), GRAPHS, modes=["eval"])
+           if d.kind == "distinct"}  # fmt: skip
+    assert off["output"] == off["gradient of head.3.bias"] == float("inf")
+
+
+def test_lists_every_quantity_of_every_plan_and_mode() -> None:
+    found = list(differences(_model(), enfa.NodeMarking(), GRAPHS, steps=2))
+    assert {(d.kind, d.mode) for d in found} == {(k, m) for k in ("ego", "distinct") for m in ("train", "eval")}
+    names = {d.what for d in found if d.mode == "train"}
+    model = _model()
+    assert {f"gradient of {n}" for n, _ in model.named_parameters()} <= names
+    assert {f"weight {n} after 2 steps" for n, _ in model.named_parameters()} <= names
+    assert {f"buffer {n}" for n, _ in model.named_buffers()} <= names
+    assert {"output", "output after 2 steps"} <= names
+    assert max(d.relative for d in found) < 1e-10
+
+
+def test_leaves_the_model_and_the_generator_as_they_were() -> None:
+    model = _model(dropout=0.5)
+    state, generator = copy.deepcopy(model.state_dict()), torch.get_rng_state()
+    assert_same_as_full(model, enfa.NodeMarking(), GRAPHS, steps=2)
+    assert torch.equal(torch.get_rng_state(), generator)
+    assert all(torch.equal(v, state[k]) for k, v in model.state_dict().items())
+    assert model.training and next(model.parameters()).dtype == torch.float32
+
+
+def test_float32_has_a_tolerance_of_its_own() -> None:
+    assert_same_as_full(_model(), enfa.NodeMarking(), GRAPHS, dtype=torch.float32)
+    with pytest.raises(AssertionError, match="by more than 1e-20"):
+        assert_same_as_full(_model(), enfa.NodeMarking(), GRAPHS, dtype=torch.float32, tolerance=1e-20)

@@ -1,0 +1,56 @@
+"""Two processes on half-batches against one on whole batches."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from enfa.training import Config, fit, read_config
+from enfa.training.checkpoint import load_checkpoint
+from enfa.training.run import LAST, folder_of
+
+
+def last(config: Config) -> dict[str, Any]:
+    return load_checkpoint(folder_of(config) / LAST)
+
+
+# Batches of 9 out of 36 graphs give 4 steps an epoch; 37 graphs a fifth batch of a single graph, so that the second
+# rank has none.
+@pytest.mark.parametrize(("kind", "graphs", "model"), [("classes", 41, "dss"), ("tasks", 37, "ds")])
+def test_two_processes_are_one(
+    enfa: Callable[..., subprocess.CompletedProcess[str]],
+    config_file: Callable[..., Path],
+    make_npz: Callable[..., Path],
+    kind: str,
+    graphs: int,
+    model: str,
+) -> None:
+    y = np.arange(graphs + 10) % 2
+    if kind == "tasks":
+        y = np.random.default_rng(0).integers(0, 2, (graphs + 10, 3)).astype(np.float32)
+        y[::3, 1] = np.nan  # the ranks then have different numbers of labels
+        y[1::4, 2] = np.nan
+    held = np.arange(graphs, graphs + 10)
+    split = {"split_train": np.arange(graphs), "split_valid": held, "split_test": held}
+    path = config_file(dataset=str(make_npz(y, **split)), batch_size=9, epochs=4, model=model)
+    fit(read_config(path, ["name=one"]), progress=False)
+    result = enfa("train", path, "devices=2", "name=two", "--no-progress")
+    assert result.returncode == 0, result.stderr
+    one, two = last(read_config(path, ["name=one"])), last(read_config(path, ["name=two"]))
+    assert one["global_step"] == two["global_step"] == 20
+    assert any("running_var" in key for key in one["state_dict"])
+    for key, value in one["state_dict"].items():
+        torch.testing.assert_close(
+            two["state_dict"][key], value, rtol=1e-6, atol=1e-6, msg=lambda m, k=key: f"{k}: {m}"
+        )
+    for a, b in zip(one["enfa"]["curve"], two["enfa"]["curve"]):
+        assert a == pytest.approx(b, abs=1e-6)
+    if kind == "classes":
+        return
+    resumed = enfa("train", path, "devices=2", "name=two", "epochs=5", "--resume", "--no-progress")
+    assert resumed.returncode == 0, resumed.stderr
+    assert last(read_config(path, ["name=two"]))["global_step"] == 25

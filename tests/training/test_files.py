@@ -1,0 +1,86 @@
+from pathlib import Path
+
+import pytest
+
+from enfa.training import Config, read_config
+from enfa.training.config import settings
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_base_then_file_then_overrides(tmp_path: Path) -> None:
+    write(tmp_path / "base" / "a.yaml", "dataset: CSL\nlr: 0.5\nepochs: 7\nnum_layers: 3\n")
+    write(tmp_path / "base" / "b.yaml", "base: a.yaml\nlr: 0.25\n")
+    path = write(tmp_path / "c.yaml", "base: base/b.yaml\nepochs: 9\n")
+    config = read_config(path, ["epochs=11", "policy_params.isolate=true"])
+    assert (config.dataset, config.lr, config.epochs, config.num_layers) == ("CSL", 0.25, 11, 3)
+    assert config.name == "c" and config.policy_params == {"isolate": True}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("dataset: CSL\nepoch: 3", r"c\.yaml: .*'epoch' \(did you mean 'epochs'\?\)"),
+        ("epochs: 3", "a setting 'dataset'"),
+        ("dataset: CSL\nlr: fast", "Expected lr to be a number, got 'fast'"),
+        ("dataset: CSL\nepochs: 3.5", "Expected epochs to be a whole number, got 3.5"),
+        ("dataset: CSL\nepochs: true", "Expected epochs to be a whole number, got True"),
+        ("dataset: CSL\nepochs: 0", "Expected epochs >= 1, got 0"),
+        ("dataset: CSL\nresidual: 1", "Expected residual to be true or false, got 1"),
+        ("dataset: CSL\nmodel: dds", r"Expected model to be one of ds, dss, got 'dds' \(did you mean"),
+        ("dataset: 3", "Expected dataset to be text, got 3"),
+        ("dataset: CSL\npolicy_params: 3", "Expected policy_params to be a mapping, got 3"),
+        ("dataset: CSL\ndropout: 1", "Expected dropout from 0 to below 1"),
+        ("dataset: CSL\nbase: none.yaml", r"no config file .*none\.yaml, which .*c\.yaml names as its base"),
+        ("base: c.yaml", "its own base"),
+        ("base: 3", "Expected base to be the path"),
+        ("- 3", "Expected 'setting: value' lines, got list"),
+        ("a: [", "is not YAML"),
+    ],
+)
+def test_mistakes(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        read_config(write(tmp_path / "c.yaml", text))
+
+
+@pytest.mark.parametrize("override", ["lr", "=3", "lr.x=3", "lr=[", "polizy=x"])
+def test_wrong_overrides(tmp_path: Path, override: str) -> None:
+    with pytest.raises(ValueError, match=r"c\.yaml: Expected"):
+        read_config(write(tmp_path / "c.yaml", "dataset: CSL"), [override])
+
+
+def test_numbers_that_yaml_reads_as_text_or_as_other_types(tmp_path: Path) -> None:
+    path = write(tmp_path / "c.yaml", "dataset: CSL\nlr: 1e-3\nprecision: 64\ndropout: 0\n")
+    config = read_config(path)
+    assert config.lr == 0.001 and config.precision == "64" and isinstance(config.dropout, float)
+
+
+def test_a_config_survives_being_written_down() -> None:
+    config = Config(dataset="CSL", policy_params={"isolate": True}, early_stopping=3)
+    assert Config.make(config.to_dict()) == config
+
+
+def test_every_setting_says_what_it_means() -> None:
+    assert all(name and kind and default and meaning for name, kind, default, meaning in settings())
+
+
+FILES = sorted((ROOT / "configs").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_shipped_configs_are_named_after_what_they_hold(path: Path) -> None:
+    config = read_config(path)
+    policy = {"node_marking": "nm", "node_deletion": "nd", "edge_deletion": "ed"}[config.policy]
+    assert path.stem == f"{config.dataset}-{config.model}-{policy}"
+
+
+def test_no_two_shipped_configs_say_the_same() -> None:
+    read = [read_config(path).to_dict() | {"name": ""} for path in FILES]
+    assert len(FILES) == 36
+    assert all(a != b for i, a in enumerate(read) for b in read[:i])

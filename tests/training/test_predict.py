@@ -1,0 +1,60 @@
+import csv
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from enfa.cli.app import app
+from enfa.datasets import ATOM_CHANNELS, BOND_CHANNELS, from_graphs, from_smiles
+from enfa.training import fit, read_config
+from enfa.training.predict import predict, read_smiles
+from enfa.training.run import LAST, folder_of, prepare
+
+
+def test_predictions_of_an_npz_file(tmp_path: Path, config_file: Callable[..., Path], npz: Path) -> None:
+    config = read_config(config_file())
+    fit(config, progress=False)
+    last, out = folder_of(config) / LAST, tmp_path / "p.csv"
+    with np.load(npz) as file:
+        np.savez(tmp_path / "unlabelled.npz", **{k: file[k] for k in file.files if k != "y"})
+    result = CliRunner().invoke(app, ["predict", str(last), str(tmp_path / "unlabelled.npz"), "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    with out.open() as file:
+        rows = list(csv.DictReader(file))
+    run = prepare(config)
+    run.module.load_state_dict(torch.load(last, weights_only=True)["state_dict"])
+    expected = run.module.eval()(run.batches.compiled[:]).softmax(1).detach()
+    assert list(rows[0]) == ["graph", "class", "p0", "p1"] and len(rows) == 40
+    np.testing.assert_allclose([[float(r["p0"]), float(r["p1"])] for r in rows], expected, atol=1e-6)
+    assert [int(r["class"]) for r in rows] == expected.argmax(1).tolist()
+
+
+def test_smiles_files(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("name,SMILES\nwater,O\nmethane,C\n")
+    (tmp_path / "a.smi").write_text("O water\n\nC\tmethane\n")
+    assert read_smiles(tmp_path / "a.csv") == read_smiles(tmp_path / "a.smi") == ["O", "C"]
+    (tmp_path / "none.smi").write_text("\n")
+    with pytest.raises(ValueError, match="at least one SMILES"):
+        read_smiles(tmp_path / "none.smi")
+
+
+def test_predictions_of_smiles(tmp_path: Path, config_file: Callable[..., Path]) -> None:
+    pytest.importorskip("rdkit", reason="rdkit is not installed")
+    smiles = ["CCO", "c1ccccc1", "CC(=O)O", "CCN", "CCCC", "C#N", "CO", "CC", "CCl", "C=C"] * 3
+    y = np.arange(30, dtype=np.float32)[:, None] % 2
+    data = from_graphs(from_smiles(smiles, y), in_channels=ATOM_CHANNELS, edge_channels=BOND_CHANNELS)
+    flat = {
+        "num_nodes": [g.num_nodes for g in data.graphs], "num_edges": [g.num_edges for g in data.graphs],
+        "edges": np.concatenate([g.edge_index.T for g in data.graphs]), "x": np.concatenate([g.x for g in data.graphs]),
+        "edge_attr": np.concatenate([g.edge_attr for g in data.graphs]), "y": y,
+    }  # fmt: skip
+    np.savez(tmp_path / "m.npz", **flat)
+    config = read_config(config_file(dataset=str(tmp_path / "m.npz"), conv="gine", epochs=1))
+    fit(config, progress=False)
+    (tmp_path / "new.smi").write_text("CCO\nCC(=O)O\n")
+    rows = predict(folder_of(config) / LAST, tmp_path / "new.smi")
+    assert [row["smiles"] for row in rows] == ["CCO", "CC(=O)O"]
+    assert all(0 < row["p0"] < 1 for row in rows)

@@ -1,0 +1,136 @@
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from enfa.training import Config, evaluate, fit, load_model, read_config
+from enfa.training.checkpoint import load_checkpoint
+from enfa.training.run import BEST, LAST, folder_of, prepare
+
+Write = Callable[..., Path]
+
+
+def train(path: Path, *overrides: str, resume: bool = False) -> Config:
+    config = read_config(path, overrides)
+    fit(config, resume=resume, progress=False)
+    return config
+
+
+def state(config: Config, name: str = LAST) -> dict[str, torch.Tensor]:
+    return load_checkpoint(folder_of(config) / name)["state_dict"]
+
+
+def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(a[key], b[key]) for key in a)
+
+
+@pytest.mark.parametrize("stop", [1, 2, 3])
+@pytest.mark.parametrize("workers", [0, 1])
+def test_resumed_is_uninterrupted_bit_for_bit(config_file: Write, stop: int, workers: int) -> None:
+    if workers and stop != 2:
+        pytest.skip("once is enough")
+    path = config_file(dropout=0.5, precision="32", num_workers=workers)
+    whole = train(path, "name=whole")
+    train(path, "name=parts", f"epochs={stop}")
+    parts = train(path, "name=parts", resume=True)
+    assert same(state(whole), state(parts))
+    a, b = load_checkpoint(folder_of(whole) / LAST), load_checkpoint(folder_of(parts) / LAST)
+    assert a["enfa"]["curve"] == b["enfa"]["curve"] and len(a["enfa"]["curve"]) == 4
+    for key in ("exp_avg", "exp_avg_sq"):
+        first, second = (list(c["optimizer_states"][0]["state"].values()) for c in (a, b))
+        assert all(torch.equal(x[key], y[key]) for x, y in zip(first, second))
+    assert a["lr_schedulers"] == b["lr_schedulers"]
+    for name in (LAST, BEST):
+        assert same(state(whole, name), state(parts, name))
+    lines = [(folder_of(c) / "metrics.csv").read_text() for c in (whole, parts)]
+    assert lines[0] == lines[1] and len(lines[0].splitlines()) == 5
+
+
+def test_learning_rate_halves(config_file: Write) -> None:
+    curve = load_checkpoint(folder_of(train(config_file())) / LAST)["enfa"]["curve"]
+    assert [row["lr"] for row in curve] == [0.01, 0.01, 0.005, 0.005]
+
+
+def test_seeds_make_other_runs_and_one_seed_the_same(config_file: Write) -> None:
+    path = config_file(epochs=1)
+    a, b, c = (train(path, f"name={n}", f"seed={s}") for n, s in (("a", 0), ("b", 0), ("c", 1)))
+    assert same(state(a), state(b)) and not same(state(a), state(c))
+
+
+@pytest.mark.parametrize("model", ["ds", "dss"])
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_plans_train_alike(config_file: Write, model: str, dropout: float) -> None:
+    path = config_file(epochs=3, model=model, dropout=dropout)
+    configs = [train(path, f"plan={plan}", f"name={plan}") for plan in ("full", "distinct")]
+    first, second = (load_checkpoint(folder_of(c) / LAST)["enfa"]["curve"] for c in configs)
+    np.testing.assert_allclose([r["loss"] for r in first], [r["loss"] for r in second], rtol=1e-8)
+    for key, value in state(configs[0]).items():
+        torch.testing.assert_close(state(configs[1])[key], value, rtol=1e-7, atol=1e-8)
+
+
+def test_early_stopping_and_target(config_file: Write) -> None:
+    path = config_file(epochs=30)
+    stopped = fit(read_config(path, ["early_stopping=2", "lr=1e-12", "name=a"]), progress=False)
+    assert stopped is not None and stopped.ended == "early stopping" and stopped.epochs == 3
+    target = fit(read_config(path, ["stop_at=0.25", "name=b"]), progress=False)
+    assert target is not None and target.ended == "target reached" and target.score[-1] >= 0.25
+
+
+def test_out_of_time_stops_after_an_epoch(config_file: Write) -> None:
+    record = fit(read_config(config_file()), progress=False, deadline=time.monotonic())
+    assert record is not None and (record.ended, record.epochs) == ("out of time", 1)
+
+
+def test_official_splits_test_the_best_epoch(make_npz: Callable[..., Path], config_file: Write) -> None:
+    y = np.random.default_rng(0).integers(0, 2, (40, 3)).astype(np.float32)
+    y[5, 1] = np.nan
+    parts = {"split_train": np.arange(20), "split_valid": np.arange(20, 30), "split_test": np.arange(30, 40)}
+    config = read_config(config_file(dataset=str(make_npz(y, **parts))))
+    record = fit(config, progress=False)
+    assert record is not None and record.metric == "rocauc" and record.test is not None
+    assert record.valid == max(record.score)
+    assert evaluate(config, part="valid", progress=False) == pytest.approx(record.valid, abs=1e-6)
+    assert evaluate(config, progress=False) == pytest.approx(record.test, abs=1e-6)
+
+
+@pytest.mark.parametrize("precision", ["32", "bf16"])
+def test_precision(config_file: Write, precision: str) -> None:
+    record = fit(read_config(config_file(precision=precision)), progress=False)
+    assert record is not None and np.isfinite(record.loss).all()
+
+
+def test_a_model_comes_back_with_its_predictions(config_file: Write) -> None:
+    config = train(config_file())
+    run = prepare(config)
+    model, read, _ = load_model(folder_of(config) / LAST)
+    run.module.load_state_dict(state(config))
+    plan = run.batches.compiled[:10]
+    assert read == config
+    assert torch.equal(model(plan), run.module.eval()(plan))
+
+
+def test_interrupting_keeps_a_checkpoint_that_resumes(config_file: Write) -> None:
+    path = config_file(epochs=60, dropout=0.5)
+    command = [sys.executable, "-m", "enfa.cli", "train", str(path), "--no-progress"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    config = read_config(path)
+    last = folder_of(config) / LAST
+    began = time.monotonic()
+    while not last.exists() and time.monotonic() - began < 120:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "--resume continues it" in errors and "Traceback" not in errors
+    done = len(load_checkpoint(last)["enfa"]["curve"])
+    assert 1 <= done < 60
+    epochs = f"epochs={done + 2}"
+    train(path, epochs, resume=True)
+    whole = train(path, epochs, "name=whole")
+    assert same(state(config), state(whole))

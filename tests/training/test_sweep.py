@@ -1,0 +1,100 @@
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from enfa.cli.app import app
+from enfa.training import Config
+from enfa.training.record import Record
+from enfa.training.results import Results
+from enfa.training.table import markdown
+
+RECORD = Record(
+    {}, 0, 0, "accuracy", "all epochs", 3, [0.0] * 3, [0.5, 0.8, 0.6], 1, 0.8, None, "0.1.0", "2.0", "a CPU", 12.0
+)  # fmt: skip
+
+
+def filed(folder: Path, *records: Record, **settings: object) -> Results:
+    results = Results.open(folder, Config.make({"dataset": "CSL", "name": "n", "epochs": 3, **settings}))
+    for record in records:
+        results.add(record)
+    return results
+
+
+def test_sweep_repeats_nothing(tmp_path: Path, config_file: Callable[..., Path]) -> None:
+    args = ["sweep", str(config_file(epochs=2)), "--results", str(tmp_path / "r"), "--no-progress", "--folds", "0-1"]
+    first = CliRunner().invoke(app, args)
+    assert first.exit_code == 0, first.output
+    assert "2 runs to do" in first.output and "fold 1 seed 0: all epochs" in first.output and "±" in first.output
+    text = (tmp_path / "r" / "tiny.json").read_text()
+    values = json.loads(text)
+    assert [(r["fold"], r["seed"], r["metric"], len(r["score"])) for r in values["runs"]] == [
+        (0, 0, "accuracy", 2), (1, 0, "accuracy", 2),
+    ]  # fmt: skip
+    assert all(run["version"] and run["hardware"] and run["seconds"] > 0 for run in values["runs"])
+    assert str(tmp_path / "runs") not in text  # folders of one machine stay out
+    again = CliRunner().invoke(app, args)
+    assert "0 runs to do, 2 on file" in again.output
+    assert (tmp_path / "r" / "tiny.json").read_text() == text
+    more = CliRunner().invoke(app, [*args, "--seeds", "0,1"])
+    assert "2 runs to do, 2 on file" in more.output
+    other = CliRunner().invoke(app, [*args, "lr=0.5"])
+    assert other.exit_code == 2 and "runs with other settings (lr is 0.01 there and 0.5 here)" in other.stderr
+
+
+def test_several_at_once_give_the_same(tmp_path: Path, config_file: Callable[..., Path]) -> None:
+    found = []
+    for jobs in ("1", "2"):
+        path = config_file(f"jobs{jobs}", epochs=1)
+        args = ["sweep", str(path), "--results", str(tmp_path / "r"), "--folds", "0-2", "--jobs", jobs, "--no-progress"]
+        assert CliRunner().invoke(app, args).exit_code == 0
+        runs = json.loads((tmp_path / "r" / f"jobs{jobs}.json").read_text())["runs"]
+        found.append([(r["fold"], r["loss"], r["score"]) for r in runs])
+    assert found[0] == found[1]
+
+
+def test_what_ran_out_of_time_is_not_done_and_goes_on(tmp_path: Path, config_file: Callable[..., Path]) -> None:
+    args = ["sweep", str(config_file(epochs=3)), "--results", str(tmp_path / "r"), "--folds", "0", "--no-progress"]
+    # long enough to begin the first epoch, over when it ends
+    CliRunner().invoke(app, ["train", args[1], "epochs=1", "--no-progress"])
+    late = CliRunner().invoke(app, [*args, "--minutes", "0"])
+    assert "no time to begin" in late.output and "no run yet" in late.output
+    done = CliRunner().invoke(app, args)
+    assert "all epochs after 3 epochs" in done.output, done.output
+
+
+def test_the_epoch_is_the_best_of_the_mean_curve(tmp_path: Path) -> None:
+    results = filed(tmp_path, RECORD, replace(RECORD, fold=1, score=[0.9, 0.6, 0.7]))
+    summary = results.summary()
+    assert summary is not None and summary.epoch in (0, 1) and summary.epoch == 0
+    assert (summary.mean, summary.std, summary.runs) == (pytest.approx(70.0), pytest.approx(20.0), 2)
+
+
+def test_a_run_that_reached_its_target_keeps_its_score(tmp_path: Path) -> None:
+    early = replace(RECORD, fold=1, ended="target reached", epochs=1, score=[1.0], loss=[0.0])
+    summary = filed(tmp_path, RECORD, early, stop_at=1.0).summary()
+    assert summary is not None and summary.epoch == 1
+    assert summary.mean == pytest.approx(90.0)
+    assert summary.notes == ("1 of 2 runs stopped at the first epoch with 100%",)
+
+
+def test_official_splits_average_test_scores(tmp_path: Path) -> None:
+    runs = [replace(RECORD, seed=s, test=t) for s, t in enumerate((0.7, 0.8))]
+    summary = filed(tmp_path, *runs).summary()
+    assert summary is not None and summary.epoch is None and str(summary) == "75.0 ± 5.0"
+
+
+def test_out_of_time_is_said(tmp_path: Path) -> None:
+    late = replace(RECORD, ended="out of time", test=0.7)
+    results = filed(tmp_path, late, epochs=100, paper="76.7")
+    assert not results.has(0, 0)
+    text = markdown([results])
+    assert (
+        "| n | accuracy | 76.7 | 70.0 | 1 | 1 of 1 runs ended at 3 epochs or later, of 100, for want of time |" in text
+    )
+    results.add(replace(late, ended="all epochs"))
+    assert results.has(0, 0) and len(results.records) == 1
+    assert [r.ended for r in Results.load(results.path).records] == ["all epochs"]
