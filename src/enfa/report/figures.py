@@ -23,9 +23,10 @@ from enfa.report.show.page import Figure, Panel
 __all__ = ["COLOURS", "INK", "figure_png", "grouped", "log_axis", "panel_svg"]
 
 # Okabe and Ito's, which the colour-blind tell apart, and a shape each. In the page each becomes a variable of its CSS.
-COLOURS = {"full": "#d55e00", "ego": "#b8860b", "distinct": "#0072b2", "more": "#009e73", "rest": "#7f7f8a"}
+COLOURS = {"full": "#d55e00", "ego": "#b8860b", "distinct": "#0072b2", "edges": "#882255",
+           "pairs": "#ddaa55", "features": "#44aa99", "rest": "#7f7f8a"}  # fmt: skip
 SHAPES = {"full": "s", "ego": "^", "distinct": "o"}
-INK, GRID, PALE = "#2b2b33", "#dddde3", "#f6f6f9"
+INK, GRID = "#2b2b33", "#dddde3"
 VARIABLES = {**{v: f"var(--{k})" for k, v in COLOURS.items()}, INK: "currentColor", GRID: "var(--grid)"}
 STYLE: Any = {
     "font.size": 9, "axes.titlesize": 10.5, "axes.titleweight": "bold", "axes.titlelocation": "left",
