@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from enfa.batch.dataset import CompiledDataset
+from enfa.plan.prepare import Needs, prepare
 from enfa.plan.table import Plan
 
 __all__ = ["DataLoader"]
@@ -17,11 +18,12 @@ __all__ = ["DataLoader"]
 class _Plans(torch.utils.data.Dataset):
     """Batch (an array of graph numbers) -> plan. Runs in the worker processes."""
 
-    def __init__(self, compiled: CompiledDataset) -> None:
-        self.compiled = compiled
+    def __init__(self, compiled: CompiledDataset, needs: Needs | None) -> None:
+        self.compiled, self.needs = compiled, needs
 
     def __getitem__(self, graphs: np.ndarray) -> Plan:
-        return self.compiled[graphs]
+        plan = self.compiled[graphs]
+        return plan if self.needs is None else prepare(plan, self.needs)
 
 
 class _Batches(torch.utils.data.Sampler):
@@ -93,6 +95,8 @@ class DataLoader(torch.utils.data.DataLoader):
         drop_last: leave out a last batch that is not full.
         shard: ``(rank, ranks)`` in distributed training: of every batch this loader yields the graphs rank, rank +
             ranks, …; so the ranks' parts together are the batches of one process. A part may be empty.
+        needs: ``model.needs``: what that model derives from a plan is then made here, on the CPU, and travels along; a
+            GPU has nothing to sort. Without it the model derives it when it first sees the plan.
     """
 
     def __init__(
@@ -107,6 +111,7 @@ class DataLoader(torch.utils.data.DataLoader):
         graphs: Sequence[int] | np.ndarray | None = None,
         drop_last: bool = False,
         shard: tuple[int, int] = (0, 1),
+        needs: Needs | None = None,
         **options: Any,
     ) -> None:
         if batch_size < 1 or (max_rows is not None and max_rows < 1):
@@ -121,7 +126,7 @@ class DataLoader(torch.utils.data.DataLoader):
         # torch draws a seed for the workers: not from the global generator, whose next numbers are dropout's
         options.setdefault("generator", torch.Generator().manual_seed(seed))
         super().__init__(
-            _Plans(compiled),
+            _Plans(compiled, needs),
             batch_size=None,
             sampler=self.sampled,
             num_workers=num_workers,

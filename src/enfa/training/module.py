@@ -13,6 +13,7 @@ from torch import Tensor
 from torchmetrics import MeanMetric
 
 from enfa.batch import CompiledDataset, DataLoader
+from enfa.plan.prepare import Needs
 from enfa.plan.table import Plan
 from enfa.training.build import Problem, make_model
 from enfa.training.config import Config
@@ -124,16 +125,16 @@ class TrainingModule(pl.LightningModule):
 class Batches(pl.LightningDataModule):
     """The loaders of one split. In distributed training every rank gets its part of every batch."""
 
-    def __init__(self, config: Config, compiled: CompiledDataset, split: dict[str, np.ndarray]) -> None:
+    def __init__(self, config: Config, compiled: CompiledDataset, split: dict[str, np.ndarray], needs: Needs) -> None:
         super().__init__()
-        self.config, self.compiled, self.split = config, compiled, split
+        self.config, self.compiled, self.split, self.needs = config, compiled, split, needs
 
     def _loader(self, part: str) -> DataLoader:
         c, trainer = self.config, self.trainer
         shard = (0, 1) if trainer is None else (trainer.global_rank, trainer.world_size)
         return DataLoader(
             self.compiled, c.batch_size, part == "train", c.num_workers, c.max_rows, c.seed, graphs=self.split[part],
-            shard=shard,
+            shard=shard, needs=self.needs,
         )  # fmt: skip
 
     def train_dataloader(self) -> DataLoader:

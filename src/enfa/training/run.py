@@ -94,7 +94,7 @@ def prepare(config: Config, progress: bool = False) -> Prepared:
     module = TrainingModule(config, Problem.of(data))
     compiled = compile_for(config, data.graphs, module.model, progress)
     tests = data.splits is None and config.validation == "test"
-    return Prepared(module, Batches(config, compiled, split), tests)
+    return Prepared(module, Batches(config, compiled, split, module.model.needs), tests)
 
 
 def _logger(folder: Path) -> Any:
