@@ -16,6 +16,7 @@ from enfa.edits import (
     Policy,
     Reconstruction,
     Subgraph,
+    Subsample,
 )
 from enfa.nn import DSGNN, DSSGNN, CountedBatchNorm, KeyedDropout
 from enfa.plan import Plan, Spec, make_plan
@@ -39,6 +40,7 @@ __all__ = [
     "Reconstruction",
     "Spec",
     "Subgraph",
+    "Subsample",
     "compile",
     "load_compiled",
     "make_plan",

@@ -6,6 +6,7 @@ from cases import POLICIES
 
 import enfa
 from enfa.edits import DELETE, Edits, GraphView
+from enfa.edits.check import check_edits
 from enfa.graphs import check_graphs
 from enfa.plan.expand import expand
 from enfa.testing import degenerate_graphs, random_graph, random_graphs
@@ -103,3 +104,12 @@ def test_subset_is_the_edits_of_the_subset(policy: str, chosen: list[int]) -> No
     expected = expand(part, POLICIES[policy].edits(part), spec)
     for name in ("sub", "node", "mark", "sub_ptr", "src", "dst"):
         assert np.array_equal(getattr(found, name), getattr(expected, name)), name
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("name", ["no nodes", "one node"])
+def test_bags_may_all_be_empty(policy: str, name: str) -> None:
+    graphs = check_graphs(2 * [degenerate_graphs()[name]])
+    edits = check_edits(graphs, POLICIES[policy].edits(graphs), policy)
+    assert edits.num_subgraphs >= 2
+    assert edits.root is None or edits.root.shape[0] == edits.num_subgraphs

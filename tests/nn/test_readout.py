@@ -6,7 +6,8 @@ from canonical import Numbers, of_plan
 from cases import POLICIES
 
 import enfa
-from enfa.nn.readout import pool_bag, pool_nodes, readouts
+from enfa.nn.readout import pool_bag, pool_nodes
+from enfa.plan.derive import readouts
 from enfa.testing import degenerate_graphs, random_graphs
 
 
@@ -23,7 +24,7 @@ def test_pools_of_every_table(policy: str, kind: str, how: str) -> None:
     value = torch.randn(len(number.of), 4, dtype=torch.float64) - 1.0
     value.requires_grad_()
     for rows, readout, bags in zip(tables["table"], readouts(plan), found.bags):
-        pooled = pool_nodes(value[rows], readout, plan.num_graphs, how)
+        pooled = pool_nodes([value[rows]], [readout], plan.num_graphs, how)
         for one, bag in zip(pooled, bags, strict=True):
             nodes = value[list((+bag).elements())]
             expected = torch.zeros(4, dtype=torch.float64)  # of an empty subgraph
@@ -56,6 +57,6 @@ def test_bags(how: str) -> None:
 def test_unknown_names_list_the_known_ones() -> None:
     plan = enfa.make_plan(random_graphs(2), enfa.NodeMarking(), enfa.Spec(1))
     with pytest.raises(ValueError, match=r"Expected readout to be one of sum, mean, max, got 'min'"):
-        pool_nodes(torch.zeros(plan.layers[0].num_rows, 1), plan.readout, 2, "min")
+        pool_nodes([torch.zeros(plan.layers[0].num_rows, 1)], [plan.readout], 2, "min")
     with pytest.raises(ValueError, match=r"Expected bag to be one of mean, sum, got 'max'"):
         pool_bag(torch.zeros(len(plan.readout.sub_graph), 1), plan.readout, 2, "max")

@@ -131,6 +131,16 @@ def test_pruned_plans_compute_less():
     assert sum(costs[1].rows) < sum(costs[0].rows) / 2
 
 
+@pytest.mark.parametrize("name", POLICIES)
+def test_nothing_but_a_graph_without_nodes(name):
+    graph = degenerate_graphs(edge_channels=2)["no nodes"]
+    for readout in ("sum", "node", *(["root"] if name not in ("deletion", "reconstruction") else [])):
+        model = model_for(POLICIES[name], "gine", readout=readout, norm="layer")
+        for kind in ("full", "ego", "distinct"):
+            out = model(enfa.make_plan([graph], POLICIES[name], model.spec, kind))
+            assert out.shape == (1 if readout == "sum" else 0, 2)
+
+
 def test_masks_on_one_graph():
     graph = random_graph(30, 3.0, seed=5)
     graph.y = (torch.bincount(graph.edge_index[1], minlength=30) > 2).long()

@@ -33,7 +33,7 @@ def test_full_and_distinct_train_alike(data: Path, tmp_path: Path) -> None:
             accelerator="cpu", max_epochs=EPOCHS, logger=False, enable_checkpointing=False, enable_progress_bar=False,
             enable_model_summary=False, num_sanity_val_steps=0, default_root_dir=tmp_path,
         )  # fmt: skip
-        trainer.fit(module, Batches(config, compiled, split, module.model.needs))
+        trainer.fit(module, Batches(config, compiled, split))
         losses[plan] = [row["loss"] for row in module.curve]
         with torch.no_grad():
             predictions[plan] = module.eval()(compiled[split["test"]])

@@ -95,8 +95,7 @@ class DataLoader(torch.utils.data.DataLoader):
         drop_last: leave out a last batch that is not full.
         shard: ``(rank, ranks)`` in distributed training: of every batch this loader yields the graphs rank, rank +
             ranks, …; so the ranks' parts together are the batches of one process. A part may be empty.
-        needs: ``model.needs``: what that model derives from a plan is then made here, on the CPU, and travels along; a
-            GPU has nothing to sort. Without it the model derives it when it first sees the plan.
+        needs: ``model.needs``, to prepare the plans for a GPU here, in the workers, rather than there.
     """
 
     def __init__(

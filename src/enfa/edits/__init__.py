@@ -8,9 +8,10 @@ from enfa.edits.policies.ego_nets import EgoNets
 from enfa.edits.policies.node_deletion import NodeDeletion
 from enfa.edits.policies.node_marking import NodeMarking
 from enfa.edits.policies.reconstruction import Reconstruction
+from enfa.edits.policies.subsample import Subsample
 from enfa.edits.policy import GraphView, Policy, Subgraph
 
 __all__ = [
     "DELETE", "POLICIES", "EdgeDeletion", "EdgeMarking", "Edits", "EgoNets", "GraphView", "NodeDeletion", "NodeMarking",
-    "Policy", "Reconstruction", "Subgraph", "policy_from",
+    "Policy", "Reconstruction", "Subgraph", "Subsample", "policy_from",
 ]  # fmt: skip

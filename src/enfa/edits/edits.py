@@ -105,7 +105,7 @@ class Edits:
             of_policy, keeps = keeps, np.zeros(total, bool)
             keeps[made] = of_policy
         if root is not None:
-            of_policy = root.reshape(len(root), -1)
+            of_policy = root[:, None] if root.ndim == 1 else root
             root = np.full((total, of_policy.shape[1]), -1, np.int64)
             root[made] = of_policy
         node_ptr, nodes, node_value = lists(node)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -128,6 +129,11 @@ class Policy:
         return Edits.build(
             np.array(counts), triple(nodes), triple(edges), self.marks, self.edge_marks, np.array(keeps, bool), root
         )
+
+    @classmethod
+    def name(cls) -> str:
+        """The class name as configuration files write it: NodeMarking is ``node_marking``."""
+        return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
 
     @property
     def mark_channels(self) -> int:

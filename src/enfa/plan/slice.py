@@ -89,18 +89,28 @@ class Slicer:
         self._open.append(_Wanted(number))
         return self._open[-1]
 
-    def plan(self, graphs: np.ndarray) -> Plan:
-        """The plan of the chosen graphs, in the given order."""
+    def plan(self, graphs: np.ndarray, subs: np.ndarray | None = None) -> Plan:
+        """The plan of the chosen graphs, in the given order.
+
+        ``subs``, if given, restricts their bags to some subgraphs (numbers in the whole dataset, graph by graph in the
+        order of ``graphs``), such as a draw of :class:`~enfa.Subsample`.
+        """
+        spec = self.sources.spec
+        if subs is not None and (spec.context is not None or spec.output == "node"):
+            raise ValueError(
+                f"Expected whole bags, because {'the context' if spec.context else 'the output'} of a node is a sum "
+                f"over its bag, which a draw of subgraphs changes; plan the draw itself (a Subsample policy does)"
+            )
         try:
-            return self._plan(np.asarray(graphs, np.int64))
+            return self._plan(np.asarray(graphs, np.int64), subs)
         finally:
             for wanted in self._open:
                 forget(wanted.found, wanted.count, wanted.number)
             self._open.clear()
 
-    def _plan(self, graphs: np.ndarray) -> Plan:
+    def _plan(self, graphs: np.ndarray, subs_wanted: np.ndarray | None) -> Plan:
         s, spec, tables = self.sources, self.sources.spec, self.rows
-        sub, subs = chosen_subgraphs(s.sub_ptr, graphs, None)
+        sub, subs = chosen_subgraphs(s.sub_ptr, graphs, subs_wanted)
         sub_graph = np.repeat(np.arange(len(graphs)), subs)
         edited = np.ones(len(sub), bool) if s.keeps is None else ~s.keeps[sub]
         using = np.bincount(sub_graph[edited], minlength=len(graphs))  # subgraphs that pool base rows

@@ -94,7 +94,9 @@ class Drawing:
         fill: dict[int, str],
         met: set[int],
     ) -> None:
-        ends = at[self.sharing.edges.T]  # [M, 2, 2]
+        # an edge and its reverse are one line
+        pairs = np.unique(np.column_stack([np.sort(self.sharing.edges.T, axis=1), edges]), axis=0)
+        ends, edges = at[pairs[:, :2]], pairs[:, 2]
         for chosen, style in (
             (edges == 0, {"color": "#777777", "lw": 0.06 * self.point}),
             (edges > 0, {"color": INK, "lw": 0.18 * self.point}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -22,9 +23,10 @@ from enfa.report.show.page import Figure, Panel
 __all__ = ["COLOURS", "INK", "figure_png", "grouped", "log_axis", "panel_svg"]
 
 # Okabe and Ito's, which the colour-blind tell apart, and a shape each. In the page each becomes a variable of its CSS.
-COLOURS = {"full": "#d55e00", "ego": "#b8860b", "distinct": "#0072b2", "more": "#009e73", "rest": "#7f7f8a"}
+COLOURS = {"full": "#d55e00", "ego": "#b8860b", "distinct": "#0072b2", "edges": "#882255",
+           "pairs": "#ddaa55", "features": "#44aa99", "rest": "#7f7f8a"}  # fmt: skip
 SHAPES = {"full": "s", "ego": "^", "distinct": "o"}
-INK, GRID, PALE = "#2b2b33", "#dddde3", "#f6f6f9"
+INK, GRID = "#2b2b33", "#dddde3"
 VARIABLES = {**{v: f"var(--{k})" for k, v in COLOURS.items()}, INK: "currentColor", GRID: "var(--grid)"}
 STYLE: Any = {
     "font.size": 9, "axes.titlesize": 10.5, "axes.titleweight": "bold", "axes.titlelocation": "left",
@@ -69,6 +71,7 @@ def grouped(
     layers = sorted({layer for by in values.values() for some in by.values() for layer in some})
     step = len(layers) - 1 + GAP
     places = {(g, n): k * step + i for k, g in enumerate(groups) for i, n in enumerate(layers)}
+    said: set[float] = set()
     for kind, by_group in values.items():
         colour = COLOURS[kind]
         for group, some in by_group.items():
@@ -82,7 +85,8 @@ def grouped(
                     elinewidth=1, capsize=2, zorder=2,
                 )  # fmt: skip
             missing = [places[group, n] for n, v in some.items() if v is None]
-            for at in missing:
+            for at in set(missing) - said:  # where none of the plans fits, once is enough
+                said.add(at)
                 axes.text(at, 0.98, "does not fit", color=colour, rotation=90, fontsize=7.5, ha="center", va="top",
                           transform=axes.get_xaxis_transform())  # fmt: skip
     if reference is not None:
@@ -111,7 +115,7 @@ def panel_svg(panel: Panel, name: str) -> str:
     text = file.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
-    text = re.sub(r'<svg [^>]*?viewBox="([^"]*)"[^>]*>', rf'<svg viewBox="\1" role="img" aria-label="{panel.title}">',
+    text = re.sub(r'<svg [^>]*?viewBox="([^"]*)"[^>]*>', rf'<svg viewBox="\1" role="img" aria-label="{escape(panel.title)}">',
                   text, count=1)  # fmt: skip
     text = re.sub(r'\bid="([^"]*)"', rf'id="{name}-\1"', text)
     text = re.sub(r"url\(#([^)]*)\)", rf"url(#{name}-\1)", text)

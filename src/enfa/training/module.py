@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -13,7 +13,8 @@ from torch import Tensor
 from torchmetrics import MeanMetric
 
 from enfa.batch import CompiledDataset, DataLoader
-from enfa.plan.prepare import Needs
+from enfa.plan.pack import pack, unpack
+from enfa.plan.prepare import Needs, lean, prepare
 from enfa.plan.table import Plan
 from enfa.training.build import Problem, make_model
 from enfa.training.config import Config
@@ -22,6 +23,14 @@ from enfa.training.lightning import pl
 from enfa.training.score import make_metric, summed_loss
 
 __all__ = ["Batches", "TrainingModule"]
+
+
+def moved(plan: Plan, needs: Needs, device: torch.device) -> Plan:
+    """The plan on a device, in one transfer. It is prepared first, unless the loader has done that."""
+    if "bag" not in plan.readout.cache:
+        plan = prepare(plan, needs)
+    plan = lean(plan, needs)
+    return unpack(pack(plan).to(device), plan)
 
 
 class TrainingModule(pl.LightningModule):
@@ -69,6 +78,9 @@ class TrainingModule(pl.LightningModule):
             count = count.clone()
             dist.all_reduce(count)
         return total * ranks / count.clamp(min=1)
+
+    def transfer_batch_to_device(self, batch: Plan, device: torch.device, dataloader_idx: int) -> Plan:
+        return batch if device.type == "cpu" else moved(batch, self.model.needs, device)
 
     def on_train_epoch_start(self) -> None:
         state = np.random.SeedSequence([self.config.seed, self.current_epoch, self.global_rank])
@@ -125,17 +137,27 @@ class TrainingModule(pl.LightningModule):
 class Batches(pl.LightningDataModule):
     """The loaders of one split. In distributed training every rank gets its part of every batch."""
 
-    def __init__(self, config: Config, compiled: CompiledDataset, split: dict[str, np.ndarray], needs: Needs) -> None:
+    def __init__(self, config: Config, compiled: CompiledDataset, split: dict[str, np.ndarray]) -> None:
         super().__init__()
-        self.config, self.compiled, self.split, self.needs = config, compiled, split, needs
+        self.config, self.compiled, self.split = config, compiled, split
 
     def _loader(self, part: str) -> DataLoader:
         c, trainer = self.config, self.trainer
         shard = (0, 1) if trainer is None else (trainer.global_rank, trainer.world_size)
+        needs = None
+        if trainer is not None and trainer.strategy.root_device.type != "cpu":
+            needs = cast(TrainingModule, trainer.lightning_module).model.needs
         return DataLoader(
-            self.compiled, c.batch_size, part == "train", c.num_workers, c.max_rows, c.seed, graphs=self.split[part],
-            shard=shard, needs=self.needs,
-        )  # fmt: skip
+            self.compiled,
+            c.batch_size,
+            shuffle=part == "train",
+            num_workers=c.num_workers,
+            max_rows=c.max_rows,
+            seed=c.seed,
+            graphs=self.split[part],
+            shard=shard,
+            needs=needs,
+        )
 
     def train_dataloader(self) -> DataLoader:
         return self._loader("train")

@@ -37,6 +37,7 @@ _ADVICE = (
     ".*isinstance.treespec.*",
     ".*lr_scheduler.step.*",
     ".*callbacks used to create.*",
+    ".*overridden `transfer_batch_to_device`.*",
 )
 
 
@@ -94,7 +95,7 @@ def prepare(config: Config, progress: bool = False) -> Prepared:
     module = TrainingModule(config, Problem.of(data))
     compiled = compile_for(config, data.graphs, module.model, progress)
     tests = data.splits is None and config.validation == "test"
-    return Prepared(module, Batches(config, compiled, split, module.model.needs), tests)
+    return Prepared(module, Batches(config, compiled, split), tests)
 
 
 def _logger(folder: Path) -> Any:

@@ -42,9 +42,9 @@ CASES: dict[str, dict[str, object]] = {
 }
 
 
-def model_for(policy: enfa.Policy, case: str) -> torch.nn.Module:
+def model_for(policy: enfa.Policy, case: str, **more: object) -> torch.nn.Module:
     torch.manual_seed(0)
-    options: dict = dict(CASES[case])
+    options: dict = {**CASES[case], **more}
     marks, width = policy.edge_mark_channels, EDGE_CHANNELS + policy.edge_mark_channels
     conv = options.pop("conv")
     if conv == "gatv2":

@@ -26,6 +26,7 @@ EVERY = {
     "reconstruction 2": enfa.Reconstruction(2, max_subgraphs=6),
     "reconstruction 4": enfa.Reconstruction(4, max_subgraphs=9, seed=3),
     "reconstruction n-1": enfa.Reconstruction(-1),
+    "subsample": enfa.Subsample(enfa.NodeMarking(distances=1), count=3),
     "reconstruction n-2": enfa.Reconstruction(-2, max_subgraphs=7),
 }
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from enfa.edits import POLICIES, EgoNets, NodeMarking, policy_from
@@ -12,10 +14,15 @@ def test_by_name():
 
 
 def test_params_make_the_same_policy_again():
-    needed = {"ego_nets": {"hops": 1}, "reconstruction": {"k": 3}}
+    needed = {
+        "ego_nets": {"hops": 1},
+        "reconstruction": {"k": 3},
+        "subsample": {"policy": {"name": "ego_nets", "hops": 2}, "count": 3},
+    }
     for name in POLICIES:
         policy = policy_from(name, **needed.get(name, {}))
-        assert type(policy)(**policy.params) == policy
+        assert policy.name() == name
+        assert policy_from(name, **json.loads(json.dumps(policy.params))) == policy
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from enfa.edits.policies.ego_nets import EgoNets
 from enfa.edits.policies.node_deletion import NodeDeletion
 from enfa.edits.policies.node_marking import NodeMarking
 from enfa.edits.policies.reconstruction import Reconstruction
+from enfa.edits.policies.subsample import Subsample
 from enfa.edits.policy import Policy
 from enfa.graphs.names import unknown
 
@@ -23,14 +24,17 @@ POLICIES: dict[str, type[Policy]] = {
     "edge_marking": EdgeMarking,
     "ego_nets": EgoNets,
     "reconstruction": Reconstruction,
+    "subsample": Subsample,
 }
 
 
 def policy_from(name: str, **params: Any) -> Policy:
-    """A policy by name, as configuration files give it.
+    """A policy by name, as configuration files give it. A parameter that is a policy is given as a mapping.
 
     >>> policy_from("ego_nets", hops=2, mark=True)
     EgoNets(hops=2, mark=True, isolate=False)
+    >>> policy_from("subsample", policy={"name": "node_deletion", "isolate": True}, count=3).policy
+    NodeDeletion(isolate=True)
     """
     if name not in POLICIES:
         raise unknown("the policy", name, POLICIES)
@@ -44,4 +48,5 @@ def policy_from(name: str, **params: Any) -> Policy:
     for param, of in known.items():
         if of.default is inspect.Parameter.empty and param not in params:
             raise ValueError(f"Expected the parameter {param!r} for the policy {name}, got {sorted(params) or 'none'}")
-    return cls(**params)
+    nested = {key: policy_from(**value) for key, value in params.items() if isinstance(value, dict) and "name" in value}
+    return cls(**{**params, **nested})

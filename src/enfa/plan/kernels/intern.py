@@ -51,14 +51,8 @@ def _sift(items, root, count):
 
 @njit(cache=True, nogil=True)
 def sort_items(items, count):
-    """Sort the first ``count`` items in place: by insertion where they are few, as a heap where they are many."""
-    if count > 64:
-        for root in range(count // 2 - 1, -1, -1):
-            _sift(items, root, count)
-        for end in range(count - 1, 0, -1):
-            items[0], items[end] = items[end], items[0]
-            _sift(items, 0, end)
-        return
+    """Sort the first ``count`` items in place: by insertion where they are few or nearly sorted, else as a heap."""
+    moves = 64 * 64 + 8 * count
     for i in range(1, count):
         value = items[i]
         j = i - 1
@@ -66,6 +60,16 @@ def sort_items(items, count):
             items[j + 1] = items[j]
             j -= 1
         items[j + 1] = value
+        moves -= i - 1 - j
+        if moves < 0:
+            break
+    else:
+        return
+    for root in range(count // 2 - 1, -1, -1):
+        _sift(items, root, count)
+    for end in range(count - 1, 0, -1):
+        items[0], items[end] = items[end], items[0]
+        _sift(items, 0, end)
 
 
 @njit(cache=True, nogil=True)

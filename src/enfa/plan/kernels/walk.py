@@ -9,7 +9,9 @@ from numba import njit
 
 from enfa.plan.kernels.intern import intern, pack, sort_items
 
-__all__ = ["base_rows", "count_rows", "deltas", "root_rows", "start_pairs", "walk"]
+__all__ = ["HUB", "base_rows", "count_rows", "deltas", "root_rows", "start_pairs", "walk"]
+
+HUB = 64  # in-degree from which the order of a node's edges is kept
 
 
 @njit(cache=True, nogil=True)
@@ -116,7 +118,7 @@ def _reach(roots, depth, in_ptr, src, stamp, reach, queue):
 
 @njit(cache=True, nogil=True)
 def walk(
-    first, last, keeps, roots, depth, row, base, seen, reach, in_ptr, src, kind, base_kind,
+    first, last, keeps, roots, depth, row, base, seen, reach, in_ptr, src, order, kind, base_kind,
     out_ptr, out_dst, dst, edge_ptr, edge, edge_value, pair_ptr, pair_node, pair_row, items, candidates, queue, need,
     slots, hashes, owns, ptr, stored, size, next_ptr, next_node, next_row,
 ):  # fmt: skip
@@ -127,10 +129,12 @@ def walk(
     targets of edited edges; one whose key turns out to be its base row is dropped again. A subgraph that keeps nodes
     has these as candidates and no others, and drops none.
 
-    With ``depth >= 0`` only nodes from which a root can be reached in so many edges are candidates: no root
-    will ever read the others. ``items`` is scratch for the messages into one node, ``candidates`` and ``queue`` for
-    nodes. Where there is no room for a subgraph, ``need`` says how many rows and items it may add; ``need[2]`` adds up
-    the messages looked at.
+    With ``depth >= 0`` only nodes from which a root can be reached in so many edges are candidates: no root will
+    ever read the others. ``order`` lists the edges into a node of more than ``HUB`` so that its base key comes out
+    sorted, and that of an edited subgraph nearly so. ``items`` is scratch for the messages into one node,
+    ``candidates`` and ``queue`` for nodes. Where there is no room for a subgraph, ``need[0]`` and ``need[1]`` say how
+    many rows and items it may add; ``need[2]`` adds up the messages looked at, and where they would pass ``need[3]``,
+    ``need[0]`` is -1.
     """
     for s in range(first, last):
         begin, end = pair_ptr[s], pair_ptr[s + 1]
@@ -164,7 +168,8 @@ def walk(
         messages = 0
         for c in range(count):
             messages += in_ptr[candidates[c] + 1] - in_ptr[candidates[c]]
-        room = (
+        affordable = need[2] + messages <= need[3]
+        room = affordable and (
             2 * (size[0] + count + 1) <= len(slots)
             and size[0] + count < len(owns)
             and size[1] + messages <= len(stored)
@@ -182,10 +187,12 @@ def walk(
                     total += 1
                     continue
                 length = 0
+                hub = in_ptr[v + 1] - in_ptr[v] > HUB
                 for p in range(in_ptr[v], in_ptr[v + 1]):
-                    r = row[src[p]]
-                    if r >= 0 and kind[p] >= 0 and (not keep or seen[src[p]] == s):
-                        items[length] = pack(r, kind[p])
+                    e = order[p] if hub else p
+                    r = row[src[e]]
+                    if r >= 0 and kind[e] >= 0 and (not keep or seen[src[e]] == s):
+                        items[length] = pack(r, kind[e])
                         length += 1
                 sort_items(items, length)
                 new = intern(own, items, length, slots, hashes, owns, ptr, stored, size)
@@ -195,7 +202,7 @@ def walk(
                     total += 1
             next_ptr[s + 1] = total
         else:
-            need[0], need[1] = count, messages
+            need[0], need[1] = count if affordable else -1, messages
             for c in range(count):  # the stamps of this attempt, for the next
                 seen[candidates[c]] = -1
             for c in range(near):

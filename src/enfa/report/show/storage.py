@@ -18,7 +18,6 @@ LAYOUT = (
     "every subgraph, a pivot hop per subgraph and node); distinct is the size of the compressed file. Counted once, "
     "so there are no repeats and no spread"
 )
-PARTS = {"edges": "distinct", "pairs": "ego", "features": "more", "rest": "rest"}
 PART_NAMES = {
     "edges": "edges, or keys of rows",
     "pairs": "pivot hops, or what pools need",
@@ -90,9 +89,9 @@ def _stacked(axes: Axes, entries: list[dict[str, Any]]) -> None:
     """One bar per plan, its parts one after the other."""
     names = [e["kind"] + (f", L = {e['layers']}" if "layers" in e else "") for e in entries]
     left = [0.0] * len(entries)
-    for part, colour in PARTS.items():
+    for part in PART_NAMES:
         width = [e["parts"].get(part, 0) / 1e6 for e in entries]
-        axes.barh(range(len(entries)), width, left=left, color=COLOURS[colour], height=0.72)
+        axes.barh(range(len(entries)), width, left=left, color=COLOURS[part], height=0.72)
         left = [a + b for a, b in zip(left, width)]
     for at, total in enumerate(left):
         axes.text(total, at, f" {bytes_text(1e6 * total)}", va="center", fontsize=7.5)
@@ -100,7 +99,7 @@ def _stacked(axes: Axes, entries: list[dict[str, Any]]) -> None:
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
     axes.grid(axis="x", visible=True)
-    axes.set_xlim(0, 1.22 * max(left))
+    axes.set_xlim(0, 1.3 * max(left))
     axes.set_xlabel("MB")
 
 
@@ -109,12 +108,12 @@ def show_breakdown(stored: dict[str, Any]) -> Section:
     panels, rows = [], []
     for key, r in results.items():
         entries = sorted(r["entries"], key=lambda e: list(KINDS).index(e["kind"]))
-        panels.append(Panel(key.replace(" | ", ", "), partial(_stacked, entries=entries), (5.6, 3.4)))
+        panels.append(Panel(key.replace(" | ", ", "), partial(_stacked, entries=entries), (3.7, 3.1)))
         for e in entries:
             rows.append([*key.split(" | "), e["kind"], str(e.get("layers", "")),
-                         *(bytes_text(e["parts"].get(part, 0)) for part in PARTS), bytes_text(e["bytes"])])  # fmt: skip
+                         *(bytes_text(e["parts"].get(part, 0)) for part in PART_NAMES), bytes_text(e["bytes"])])  # fmt: skip
     note = figure_note(stored, _sampled(stored), LAYOUT)
-    legend = [(PART_NAMES[part], colour) for part, colour in PARTS.items()]
+    legend = [(name, part) for part, name in PART_NAMES.items()]
     ego = [e for r in results.values() for e in r["entries"] if e["kind"] == "ego"]
     share = max((e["parts"]["pairs"] / e["bytes"] for e in ego), default=0.0)
     sentences = [

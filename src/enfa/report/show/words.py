@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["KIND_NAMES", "LEGEND", "SHORT", "bytes_text", "figure_note", "span", "times", "tiny"]
+__all__ = ["KIND_NAMES", "LEGEND", "bytes_text", "figure_note", "span", "times", "tiny"]
 
 KIND_NAMES = {"full": "conventional", "ego": "ENFA as published", "distinct": "distinct rows"}
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 LEGEND = [(text, kind) for kind, text in KIND_NAMES.items()]
-SHORT = {"node marking": "node marking", "node deletion": "node deletion", "edge deletion": "edge deletion"}
 
 
 def bytes_text(value: float) -> str:
@@ -43,12 +43,15 @@ def times(value: float) -> str:
 
 def tiny(value: float) -> str:
     """
-    >>> tiny(3.21e-14), tiny(0.0), tiny(1e300)
-    ('3e-14', '0', 'not comparable')
+    >>> tiny(3.21e-14), tiny(0.0), tiny(0.2), tiny(1e300)
+    ('3×10⁻¹⁴', '0', '0.2', 'not comparable')
     """
     if value >= 1e200:
         return "not comparable"
-    return "0" if value == 0 else f"{value:.0e}".replace("e-0", "e-")
+    if value == 0 or value >= 0.01:
+        return f"{value:.1g}"
+    digit, _, power = f"{value:.0e}".partition("e")
+    return f"{digit}×10{str(int(power)).translate(RAISED)}"
 
 
 def span(values: Iterable[int]) -> str:

@@ -1,0 +1,62 @@
+"""What the benchmarks share: the data, the machine they ran on, and where results go."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from enfa.datasets import Benchmark, from_npz
+from enfa.report.machine import machine
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "results" / "cpu"
+FILES = {name: f"{name.replace('-', '_')}.npz" for name in ("peptides-func", "ogbg-molhiv", "PROTEINS", "CEXP")}
+
+
+def parser(description: str | None, result: str) -> argparse.ArgumentParser:
+    """Options that every benchmark has."""
+    options = argparse.ArgumentParser(description=description)
+    options.add_argument("--data", help="folder of .npz files; by default $ENFA_DATA, or ../shared/data")
+    options.add_argument("--quick", action="store_true", help="tiny sizes: does it run? Writes nothing by default")
+    options.add_argument("--threads", type=int, default=torch.get_num_threads(), help="threads (default: all cores)")
+    options.add_argument("--out", type=Path, help=f"result file (default: results/cpu/{result}.json)")
+    return options
+
+
+def load(name: str, folder: str | None) -> Benchmark:
+    """A dataset by name, from its file as ``enfa.datasets.from_npz`` reads it."""
+    path = Path(folder or os.environ.get("ENFA_DATA") or ROOT.parent / "shared" / "data") / FILES[name]
+    if not path.exists():
+        raise FileNotFoundError(f"Expected the data of {name} at {path}; say where with --data or ENFA_DATA")
+    return from_npz(path, name=name)
+
+
+def write(path: Path, threads: int, entries: list[dict[str, Any]], keys: Sequence[str]) -> None:
+    """Write results; those of the same machine and versions that were not measured anew stay."""
+    on = {"threads": threads, **machine()}
+    old = json.loads(path.read_text()) if path.exists() else {}
+    kept = old.get("results", []) if old.get("machine") == on else []
+    new = {tuple(entry[k] for k in keys) for entry in entries}
+    merged = [entry for entry in kept if tuple(entry[k] for k in keys) not in new] + entries
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"machine": on, "results": merged}, indent=1) + "\n")
+
+
+def show(title: str, columns: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
+    """Print a table, first column left, figures right."""
+    table = Table(title=title, title_justify="left")
+    for k, column in enumerate(columns):
+        table.add_column(column, justify="left" if k == 0 else "right")
+    for line in lines:
+        table.add_row(*line)
+    console = Console()
+    console.width = max(console.width, 110)  # also where the output is a file
+    console.print(table)

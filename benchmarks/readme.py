@@ -1,0 +1,67 @@
+"""Write the figures of results/cpu into README.md, between its two marks: ``python benchmarks/readme.py``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+BEGIN, END = "<!-- figures: benchmarks/readme.py -->", "<!-- end of figures -->"
+KINDS = ("full", "ego", "distinct")
+
+
+def _few_digits(value: float) -> str:
+    """Two significant digits, as medians on a shared machine deserve: 0.14, 3.2, 48, 1,200."""
+    rounded = float(f"{value:.2g}")
+    return f"{rounded:,.0f}" if rounded >= 10 else f"{rounded:g}"
+
+
+def _faster(entry: dict[str, Any]) -> str:
+    return _few_digits(entry["full"]["ms"] / entry["distinct"]["ms"]) + "×"
+
+
+def _line(entry: dict[str, Any], random: dict[str, Any] | None) -> str:
+    jk = ", JK concat" if entry["jk"] == "concat" else ""
+    what = f"{entry['task']}: {entry['graphs']} graphs, {entry['conv'].upper()}, {entry['num_layers']} layers × "
+    cells = [
+        f"{what}{entry['hidden_channels']}{jk}",
+        *(_few_digits(entry[kind]["ms"]) for kind in KINDS),
+        f"**{_faster(entry)}**",
+        _faster(random) if random else "–",
+        " / ".join(_few_digits(entry[kind]["peak_mb"]) for kind in KINDS),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def figures(results: Path) -> str:
+    """The table, its hardware, and how fast datasets compile."""
+    step, compiled = (json.loads((results / f"{name}.json").read_text()) for name in ("step", "compile"))
+    entries = {(e["task"], e["sample"]): e for e in step["results"]}
+    on = step["machine"]
+    lines = [
+        "| one training step | full, ms | ego, ms | distinct, ms | full / distinct | on a random sample | "
+        "peak MB: full / ego / distinct |",
+        "|---|--:|--:|--:|--:|--:|--:|",
+        *(_line(e, entries.get((task, "random"))) for (task, sample), e in entries.items() if sample == "first"),
+        "",
+        f"{on['cpu']}, {on['threads']} threads, {on['memory_gb']} GB, torch {on['torch']}, float32; node marking; "
+        "forward, backward and Adam, medians; the first graphs of each file, and as many drawn at random.",
+    ]
+    whole = [
+        f"{e['dataset']} {_few_digits(e['compile_s'])} s ({_few_digits(e['rows_per_s'] / 1e6)} million rows per second)"
+        for e in compiled["results"]
+    ]
+    lines += [f"Compiling a whole dataset, once, four layers: {', '.join(whole)}."]
+    return "\n".join(lines)
+
+
+def with_figures(readme: str, results: Path) -> str:
+    """README.md with everything between the marks replaced."""
+    before, rest = readme.split(BEGIN)
+    return f"{before}{BEGIN}\n{figures(results)}\n{END}{rest.split(END)[1]}"
+
+
+if __name__ == "__main__":
+    readme = ROOT / "README.md"
+    readme.write_text(with_figures(readme.read_text(), ROOT / "results" / "cpu"))

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import enfa
+from enfa.edits import POLICIES
+from enfa.report.policies import PICTURES, draw_policies, draw_policy
+from enfa.testing import random_graph
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_every_policy_has_a_picture_in_the_documentation(tmp_path):
+    assert {type(p) for p in PICTURES.values()} == set(POLICIES.values())
+    drawn = draw_policies(tmp_path)
+    text = (DOCS / "policies.md").read_text()
+    for path in drawn:
+        assert f"policies/{path.name}" in text and (DOCS / "policies" / path.name).exists()
+    assert len({path.read_bytes() for path in drawn}) == len(drawn)
+    for name in POLICIES:
+        assert f"`{name}`" in text
+
+
+def test_a_graph_of_ones_own():
+    figure = draw_policy(enfa.EgoNets(1, mark=True), random_graph(5, 3.0, seed=1), subgraphs=3)
+    assert len(figure.axes) == 3
+    # five nodes each, present or not
+    assert all(len(ax.collections) == 5 for ax in figure.axes)
+
+
+def test_the_example_in_the_documentation_runs():
+    code = (DOCS / "policies.md").read_text().split("```python\n")[1].split("```")[0]
+    exec(compile(code, "policies.md", "exec"), {})
