@@ -10,7 +10,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torchmetrics import MeanMetric
+from torchmetrics import SumMetric
 
 from enfa.batch import CompiledDataset, DataLoader
 from enfa.plan.pack import pack, unpack
@@ -45,7 +45,10 @@ class TrainingModule(pl.LightningModule):
         self.config, self.problem = config, problem
         self.model = make_model(config, problem)
         make = (problem.metric, problem.task, problem.num_outputs)
-        self.train_loss = MeanMetric(nan_strategy="disable").set_dtype(torch.float64)
+        # two sums rather than a mean: MeanMetric forgets its weights when it does not look for NaN
+        self.train_loss, self.train_labels = (
+            SumMetric(nan_strategy="disable").set_dtype(torch.float64) for _ in range(2)
+        )
         self.valid_score, self.test_score = make_metric(*make), make_metric(*make)
         self.curve: list[dict[str, float]] = []
         """What every finished epoch came to. Saved with the checkpoint, so a resumed run has all of it."""
@@ -71,7 +74,8 @@ class TrainingModule(pl.LightningModule):
         logits = logits.float() if logits.dtype in (torch.bfloat16, torch.float16) else logits
         assert plan.y is not None
         total, count = summed_loss(logits, plan.y, self.problem.task)
-        self.train_loss.update(total.detach() / count.clamp(min=1), weight=count)
+        self.train_loss.update(total.detach())
+        self.train_labels.update(count)
         ranks = 1
         if dist.is_available() and dist.is_initialized():
             ranks = dist.get_world_size()
@@ -91,8 +95,9 @@ class TrainingModule(pl.LightningModule):
         return self.loss(plan)
 
     def on_train_epoch_end(self) -> None:
-        loss = float(self.train_loss.compute())
+        loss = float(self.train_loss.compute()) / max(float(self.train_labels.compute()), 1.0)
         self.train_loss.reset()
+        self.train_labels.reset()
         self.log("train/loss", loss, prog_bar=True, sync_dist=True)
         self.curve.append({"epoch": self.current_epoch, "lr": self._lr, "loss": loss, "score": self._valid})
         if self.csv is not None and self.trainer.is_global_zero:

@@ -1,0 +1,47 @@
+import importlib
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def test_ten_lines_run(capsys: pytest.CaptureFixture[str]) -> None:
+    torch.set_num_threads(1)
+    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    lines = [line for line in code.splitlines() if line]
+    assert len(lines) <= 10
+    assert lines[-1].startswith("assert_same_as_full(")
+    names: dict[str, object] = {}
+    exec(code, names)
+    assert tuple(names["logits"].shape) == (32, 2)  # type: ignore[attr-defined]
+    assert "rows in every layer of the conventional model" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/notation.md"])
+def test_links_lead_somewhere(page: str) -> None:
+    path = ROOT / page
+    for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
+        assert target.startswith("http") or (path.parent / target).exists(), target
+
+
+def test_figures_are_those_of_the_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    monkeypatch.delitem(sys.modules, "readme", raising=False)
+    readme = importlib.import_module("readme")
+    assert readme.with_figures(README, ROOT / "results" / "cpu") == README, "run python benchmarks/readme.py"
+    assert README.count("×**") == 4
+
+
+def test_notation_names_what_exists() -> None:
+    """Every dotted name of the package in docs/notation.md can be imported."""
+    for name in set(re.findall(r"`(enfa(?:\.\w+)+)`", (ROOT / "docs" / "notation.md").read_text())):
+        module, _, last = name.rpartition(".")
+        if last[0].isupper():
+            assert hasattr(importlib.import_module(module), last), name
+        else:
+            importlib.import_module(name)
