@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 from enfa.batch.key import chained, fingerprint, with_spec
 from enfa.batch.labels import added_labels
 from enfa.batch.rows import compile_graphs
-from enfa.edits import Edits, Policy
+from enfa.edits import Edits, Policy, Subsample
 from enfa.graphs import GraphSet, check_graphs
 from enfa.graphs.join import join, renumbered
 from enfa.plan.cost import Cost
@@ -89,15 +89,29 @@ class CompiledDataset:
 
     def __getitem__(self, graphs: int | Sequence[int] | np.ndarray | Tensor | slice) -> Plan:
         """The plan of some graphs, in the given order. A graph may not occur twice."""
+        return self.plan(graphs)
+
+    def plan(
+        self,
+        graphs: int | Sequence[int] | np.ndarray | Tensor | slice,
+        draw: Subsample | None = None,
+        epoch: int = 0,
+        score: np.ndarray | None = None,
+    ) -> Plan:
+        """The plan of some graphs; with ``draw``, of a part of their compiled bags, drawn anew each epoch.
+
+        ``score``: a number for every compiled subgraph, see :meth:`enfa.Subsample.draw`.
+        """
         ids = self.positions(graphs)
+        subs = None if draw is None else draw.draw(self.sources.sub_ptr, ids, epoch, score)
         if self.rows is not None:
             if self._slicer is None:
                 self._slicer = Slicer(self.rows, self.sources)
-            plan = self._slicer.plan(ids)
+            plan = self._slicer.plan(ids, subs)
         else:
             assert self.graphs is not None
             all_graphs, edits = self.graphs
-            plan = plan_of(all_graphs.subset(ids), edits.subset(all_graphs, ids), self.spec, self.kind)
+            plan = plan_of(all_graphs.subset(ids), edits.subset(all_graphs, ids, subs), self.spec, self.kind)
             plan.graph_ids = torch.from_numpy(ids)
         if self.y is not None:
             plan.y = self.y[plan.graph_ids]

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from enfa.batch.dataset import CompiledDataset
+from enfa.edits import Subsample
 from enfa.plan.prepare import Needs, prepare
 from enfa.plan.table import Plan
 
@@ -16,13 +17,16 @@ __all__ = ["DataLoader"]
 
 
 class _Plans(torch.utils.data.Dataset):
-    """Batch (an array of graph numbers) -> plan. Runs in the worker processes."""
+    """(Epoch, array of graph numbers) -> plan. Runs in the worker processes."""
 
-    def __init__(self, compiled: CompiledDataset, needs: Needs | None) -> None:
-        self.compiled, self.needs = compiled, needs
+    def __init__(
+        self, compiled: CompiledDataset, needs: Needs | None, draw: Subsample | None, score: np.ndarray | None
+    ) -> None:
+        self.compiled, self.needs, self.draw, self.score = compiled, needs, draw, score
 
-    def __getitem__(self, graphs: np.ndarray) -> Plan:
-        plan = self.compiled[graphs]
+    def __getitem__(self, batch: tuple[int, np.ndarray]) -> Plan:
+        epoch, graphs = batch
+        plan = self.compiled.plan(graphs, self.draw, epoch, self.score)
         return plan if self.needs is None else prepare(plan, self.needs)
 
 
@@ -67,9 +71,9 @@ class _Batches(torch.utils.data.Sampler):
             found.append(order[start:])
         return found
 
-    def __iter__(self) -> Iterator[np.ndarray]:
+    def __iter__(self) -> Iterator[tuple[int, np.ndarray]]:
         rank, of = self.shard
-        return iter([batch[rank::of] for batch in self.batches()])
+        return iter([(self.epoch, batch[rank::of]) for batch in self.batches()])
 
     def __len__(self) -> int:
         return len(self.batches()) if self.max_rows is not None else self._count()
@@ -96,6 +100,8 @@ class DataLoader(torch.utils.data.DataLoader):
         shard: ``(rank, ranks)`` in distributed training: of every batch this loader yields the graphs rank, rank +
             ranks, …; so the ranks' parts together are the batches of one process. A part may be empty.
         needs: ``model.needs``, to prepare the plans for a GPU here, in the workers, rather than there.
+        draw: an :class:`enfa.Subsample`: each epoch, a new part of every compiled bag (compile its ``.policy``).
+        score: what to draw by: a number for every compiled subgraph.
     """
 
     def __init__(
@@ -111,6 +117,8 @@ class DataLoader(torch.utils.data.DataLoader):
         drop_last: bool = False,
         shard: tuple[int, int] = (0, 1),
         needs: Needs | None = None,
+        draw: Subsample | None = None,
+        score: np.ndarray | None = None,
         **options: Any,
     ) -> None:
         if batch_size < 1 or (max_rows is not None and max_rows < 1):
@@ -125,7 +133,7 @@ class DataLoader(torch.utils.data.DataLoader):
         # torch draws a seed for the workers: not from the global generator, whose next numbers are dropout's
         options.setdefault("generator", torch.Generator().manual_seed(seed))
         super().__init__(
-            _Plans(compiled, needs),
+            _Plans(compiled, needs, draw, score),
             batch_size=None,
             sampler=self.sampled,
             num_workers=num_workers,

@@ -40,6 +40,8 @@ def draw_storage(results: Sequence[dict[str, Any]], layers: Sequence[int], layou
     for name, axes in zip(names, grid.flat):
         _left(axes, [r for r in results if r["dataset"] == name], policies, layers)
         axes.set_title(name, size=11)
+    least = min(100 - e.get("saved_percent", 0) for result in results for e in result["entries"])
+    grid.flat[0].set_ylim(least / 1.5, 100)  # the others share it
     handles, titles = grid.flat[0].get_legend_handles_labels()
     above.legend(handles, titles, loc="outside lower center", ncols=len(policies), frameon=False)
     below.suptitle(f"What the bytes are (L = {layers[-1]}; MB in all above each bar)", weight="bold")
@@ -60,7 +62,6 @@ def _left(axes: Axes, results: Sequence[dict[str, Any]], policies: Sequence[str]
             title = f"{kind}, {result['policy'].replace('_', ' ')}"
             axes.plot(list(layers), left, style, color=colour, markersize=4, label=title)
     axes.set_yscale("log")
-    axes.set_ylim(top=100)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}%"))
     axes.set_xticks(list(layers))
     axes.set_xlabel("layers")
