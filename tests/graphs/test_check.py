@@ -101,8 +101,9 @@ def test_one_column_may_be_flat_and_types_are_kept() -> None:
 
 
 def test_minus_zero_is_zero() -> None:
-    graph = Data(x=torch.tensor([[0.0], [-0.0]]), edge_index=torch.zeros(2, 0, dtype=torch.long))
-    assert check_graphs([graph]).node_kind.tolist() == [0, 0]
+    graph = Data(x=torch.tensor([[-0.0], [0.0]]), edge_index=torch.zeros(2, 0, dtype=torch.long))
+    found = check_graphs([graph])
+    assert found.node_kind.tolist() == [0, 0] and not np.signbit(found.x).any()
 
 
 def test_input_is_not_changed() -> None:

@@ -153,14 +153,14 @@ def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert count_bags(graphs, edits, 5) == whole
 
 
+_PARAMS: dict[str, dict] = {
+    "ego_nets": {"hops": 2}, "reconstruction": {"k": 3}, "subsample": {"policy": {"name": "node_marking"}, "count": 2},
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("name", enfa.edits.POLICIES)
 def test_rows_and_edges_of_every_policy(name: str) -> None:
-    params = {
-        "ego_nets": {"hops": 2},
-        "reconstruction": {"k": 3},
-        "subsample": {"policy": {"name": "node_marking"}, "count": 2},
-    }
-    policy = enfa.edits.policy_from(name, **params.get(name, {}))
+    policy = enfa.edits.policy_from(name, **_PARAMS.get(name, {}))
     graphs = [*random_graphs(8, 7, channels=[3, 2], edge_channels=[3, 2]), *degenerate_graphs([3, 2], [3, 2]).values()]
     checked = check_graphs(graphs)
     bags = count_bags(checked, policy.edits(checked), 2)
