@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from common import RESULTS, load, machine, parser, show, write
 
 import enfa
+from common import RESULTS, load, parser, show, write
 from enfa.testing import random_graphs
 
 LIMITS = {"compile_s": 30.0, "load": 5.0, "slice": 10.0}
@@ -152,7 +152,7 @@ def main() -> None:
             ]
             print(f"{e['dataset']}, {e['layers']} layers: " + (f"MISSED: {', '.join(missed)}" if missed else "kept"))
     if args.out or not args.quick:
-        write(args.out or RESULTS / "loader.json", machine(args.threads), entries, ["dataset", "layers"])
+        write(args.out or RESULTS / "loader.json", args.threads, entries, ["dataset", "layers"])
 
 
 if __name__ == "__main__":

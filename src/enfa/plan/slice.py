@@ -17,7 +17,7 @@ from enfa.plan.distinct import DistinctLayer, DistinctRows
 from enfa.plan.expand import edge_tables
 from enfa.plan.full import tensor
 from enfa.plan.intern import KeyTable
-from enfa.plan.kernels.slice import collect, forget, pull
+from enfa.plan.kernels.slice import collect, forget, lengths, pull, pull_links
 from enfa.plan.spec import Spec
 from enfa.plan.table import Context, Layer, Links, Plan, Readout, Sums
 
@@ -50,13 +50,17 @@ class _Wanted:
         self.number, self.count = number, 0
         self.found = np.empty(1024, np.int64)
 
-    def add(self, ids: np.ndarray) -> np.ndarray:
-        """Mark rows as wanted; return their new numbers."""
-        room = min(self.count + len(ids), len(self.number))
+    def reserve(self, more: int) -> None:
+        """Make room for so many more rows, as far as the table has them."""
+        room = min(self.count + more, len(self.number))
         if room > len(self.found):
             found = np.empty(max(room, 2 * self.count), np.int64)
             found[: self.count] = self.found[: self.count]
             self.found = found
+
+    def add(self, ids: np.ndarray) -> np.ndarray:
+        """Mark rows as wanted; return their new numbers."""
+        self.reserve(len(ids))
         result = np.empty(len(ids), np.int64)
         self.count = collect(ids, self.number, self.found, self.count, result)
         return result
@@ -67,7 +71,8 @@ class _Wanted:
 
 
 def _items(table: KeyTable, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    ptr = np.concatenate([[0], np.cumsum(table.ptr[rows + 1] - table.ptr[rows])])
+    ptr = np.empty(len(rows) + 1, np.int64)
+    lengths(rows, table.ptr, ptr)
     a, b = np.empty(ptr[-1], np.int64), np.empty(ptr[-1], np.int64)
     pull(rows, table.ptr, table.items, ptr, a, b)
     return ptr, a, b
@@ -224,7 +229,13 @@ class Slicer:
         return result, own[base], before_copies
 
     def _links(self, table: KeyTable, wanted: _Wanted, before: _Wanted) -> Links:
-        ptr, row, kind = _items(table, wanted.rows)
-        own = before.add(table.own[wanted.rows])
-        return Links(tensor(own), tensor(ptr), tensor(before.add(row)), tensor(kind))
+        rows = wanted.rows
+        own, ptr = np.empty(len(rows), np.int64), np.empty(len(rows) + 1, np.int64)
+        lengths(rows, table.ptr, ptr)
+        row, kind = np.empty(ptr[-1], np.int64), np.empty(ptr[-1], np.int64)
+        before.reserve(len(rows) + len(row))
+        before.count = pull_links(
+            rows, table.owns, table.ptr, table.items, before.number, before.found, before.count, own, ptr, row, kind
+        )
+        return Links(tensor(own), tensor(ptr), tensor(row), tensor(kind))
 

@@ -20,7 +20,9 @@ def read_results(folder: Path) -> list[Results]:
     """All result files of a folder, by name."""
     if not folder.is_dir():
         raise FileNotFoundError(f"There is no folder of results {folder}")
-    return [Results.load(path) for path in sorted(folder.glob("*.json"))]
+    # files of other commands (storage.json, say) have no runs
+    paths = [path for path in sorted(folder.glob("*.json")) if '"runs"' in path.read_text(encoding="utf-8")]
+    return [Results.load(path) for path in paths]
 
 
 def _rows(results: Sequence[Results]) -> list[tuple[str, ...]]:

@@ -5,7 +5,7 @@ from numba import njit
 
 from enfa.plan.kernels.intern import pack, sort_items
 
-__all__ = ["coalesce", "collect", "counting_sort", "forget", "pull"]
+__all__ = ["coalesce", "collect", "counting_sort", "forget", "lengths", "pull", "pull_links"]
 
 
 @njit(cache=True, nogil=True)
@@ -29,8 +29,43 @@ def forget(found, count, number):
 
 
 @njit(cache=True, nogil=True)
+def lengths(needed, ptr, out_ptr):
+    """``out_ptr``: where the items of each of some keys begin once they stand one behind the other."""
+    total = 0
+    for i in range(len(needed)):
+        out_ptr[i] = total
+        total += ptr[needed[i] + 1] - ptr[needed[i]]
+    out_ptr[len(needed)] = total
+
+
+@njit(cache=True, nogil=True)
+def pull_links(needed, owns, ptr, items, number, found, count, self_row, in_ptr, in_row, in_edge):
+    """:func:`pull` and :func:`collect` in one pass, so that each key is fetched from memory once."""
+    low = np.int64(0xFFFFFFFF)
+    for i in range(len(needed)):
+        own = owns[needed[i]]
+        if number[own] < 0:
+            number[own] = count
+            found[count] = own
+            count += 1
+        self_row[i] = number[own]
+        start = ptr[needed[i]]
+        at = in_ptr[i]
+        for k in range(in_ptr[i + 1] - at):
+            item = items[start + k]
+            row = item >> np.int64(32)
+            if number[row] < 0:
+                number[row] = count
+                found[count] = row
+                count += 1
+            in_row[at + k] = number[row]
+            in_edge[at + k] = np.int32(item & low)
+    return count
+
+
+@njit(cache=True, nogil=True)
 def pull(needed, ptr, items, out_ptr, a, b):
-    """The items of some keys, unpacked. ``out_ptr`` has been summed up by the caller."""
+    """The items of some keys, unpacked. ``out_ptr`` is from :func:`lengths`."""
     low = np.int64(0xFFFFFFFF)
     for i in range(len(needed)):
         start = ptr[needed[i]]
