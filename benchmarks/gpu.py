@@ -24,7 +24,7 @@ from gpu_parts.cases import CASES, POLICIES, Dataset
 from gpu_parts.check import check
 from gpu_parts.measure import ceilings
 from gpu_parts.steps import VARIANTS, measure
-from gpu_parts.tune import lists, norms, products
+from gpu_parts.tune import lists, norms, products, together
 
 ORDER = (  # what matters most first
     [(b, "marking", v) for b in (128, 32, 512) for v in ("distinct graphed",)]
@@ -103,8 +103,10 @@ class Run:
 
     def tune(self) -> list[str]:
         lines: list[str] = []
-        parts = [lists(c, self.data[c.name], 128) for c in self.cases if c.name not in ("CEXP", "moltox21")]
-        parts += [f(*shape) for shape in ((40000, 300), (82000, 128), (71000, 32)) for f in (products, norms)]
+        shapes = ((40000, 300), (82000, 128), (71000, 32))
+        parts = [f(*shape) for f in (together, products) for shape in shapes]
+        parts += [lists(c, self.data[c.name], 128) for c in self.cases if c.name not in ("CEXP", "moltox21")]
+        parts += [norms(*shape) for shape in shapes]
         for part in parts:
             if self.over():
                 break

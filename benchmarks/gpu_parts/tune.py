@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from enfa.nn.triton import gine, linear, norm, sums
+from enfa.nn.triton import gine, linear, linear_norm, norm, sums
 from enfa.plan.derive import kind_lists, merged_map, row_map
 from gpu_parts.cases import Case, Dataset, model_for, plan_for
 from gpu_parts.measure import kernel_us
@@ -19,8 +19,8 @@ SHARES = (
     (64, 4096, 64, 4), (128, 4096, 128, 8),
 )  # fmt: skip
 PRODUCTS = (
-    (128, 64, 32, 4, 3), (128, 128, 32, 8, 3), (64, 64, 32, 4, 3), (128, 64, 32, 8, 3), (128, 64, 64, 4, 2),
-    (64, 32, 32, 4, 3),
+    (128, 64, 32, 4, 3), (128, 128, 32, 8, 3), (64, 64, 32, 4, 3), (128, 64, 32, 8, 3), (128, 64, 64, 8, 2),
+    (128, 64, 16, 4, 4), (64, 128, 32, 4, 3),
 )  # fmt: skip
 
 
@@ -80,7 +80,7 @@ def norms(rows: int, width: int) -> Iterator[tuple[str, list[str]]]:
     x = torch.randn(rows, width, device="cuda", requires_grad=True)
     grad, copies = torch.randn(rows, width, device="cuda"), torch.randint(0, 9, (rows,), device="cuda")
     weight, bias = (torch.randn(width, device="cuda", requires_grad=True) for _ in range(2))
-    original, found = norm._launch, {"forwards": {}, "backwards": {}}
+    original, found = norm._launch, {"forwards": {}, "both ways": {}}
     for cols, tile, parts, warps in SHARES:
         if cols >= 2 * width:
             continue
@@ -92,9 +92,9 @@ def norms(rows: int, width: int) -> Iterator[tuple[str, list[str]]]:
             return grid, share, {"ROWS": tile // cols, "COLS": cols, "num_warps": warps}
 
         norm._launch, name = launch, f"cols {cols} tile {tile} parts {parts} warps {warps}"
-        out = norm.counted_norm(x, weight, bias, copies, 1e-5, True, None)[0]
-        found["forwards"][name] = _time(lambda: norm.counted_norm(x, weight, bias, copies, 1e-5, True, None))
-        found["backwards"][name] = _time(lambda out=out: torch.autograd.grad(out, x, grad, retain_graph=True))
+        call = lambda: norm.counted_norm(x, weight, bias, copies, 1e-5, True, None)[0]  # noqa: E731
+        found["forwards"][name] = _time(call)
+        found["both ways"][name] = _time(lambda: torch.autograd.grad(call(), x, grad))
     norm._launch = original
     for name, each in found.items():
         yield f"norm {rows} x {width} {name}", _best(each)
@@ -112,29 +112,60 @@ def products(rows: int, width: int) -> Iterator[tuple[str, list[str]]]:
         "forwards": lambda: F.linear(x, weight, bias), "backwards": lambda: grad @ weight,
         "weights": lambda: grad.T @ x,
     }  # fmt: skip
-    tall = [t for t in PRODUCTS if t[1] < 2 * width]
-    ours = {
-        "forwards": lambda p, s: linear.tall_times(x, weight, bias, False, p, s),
-        "backwards": lambda p, s: linear.tall_times(grad, weight, None, True, p, s),
-        "weights": lambda p, s: linear.weight_gradient(grad, x, p, s, 64),
-    }
+
+    def weights(tile: Any, how: str, most: int) -> torch.Tensor:
+        return linear.add_parts(linear.weight_parts(grad, x, tile, most, how), 0, x.dtype).view(width, width)
+
+    narrow = width <= linear.NARROW
+    full = linear.block(width)
+    tall = [(r, full, full, w, 2) for r, w in ((32, 2), (64, 4), (128, 4), (128, 8))] if narrow else PRODUCTS
     flop = 2 * rows * width * width
     for name, call in plain.items():
+        ours: dict[str, Any] = {}
+        for how in ("tf32x3", "bf16x6"):
+            for tile in tall:
+                if name == "weights":
+                    for most in (32, 64, 128):
+                        ours[f"{how} {tile} parts {most}"] = lambda h=how, t=tile, m=most: weights(t, h, m)
+                else:
+                    args = (x, weight, bias, False) if name == "forwards" else (grad, weight, None, True)
+                    ours[f"{how} {tile}"] = lambda a=args, h=how, t=tile: linear.tall_times(*a, tile=t, how=h)
         found: dict[str, Any] = {}
         for precision in ("highest", "high"):
             torch.set_float32_matmul_precision(precision)
             error = float((call().double() - exact[name]).abs().max() / exact[name].abs().max())
             found[f"cuBLAS {precision} error {error:.1e}"] = _time(call)
         torch.set_float32_matmul_precision("highest")
-        fastest: dict[str, Any] = {}
-        for shape in tall:
-            precision = "tf32x3"
-            key = f"{precision} {shape}"
-            fastest[key] = _time(lambda call=ours[name], p=precision, s=shape: call(p, s))
-            if isinstance(fastest[key], float) and fastest[key] == min(
-                v for k, v in fastest.items() if isinstance(v, float) and k.startswith(precision)
-            ):
-                error = (ours[name](precision, shape).double() - exact[name]).abs().max() / exact[name].abs().max()
-                fastest[f"{key} error {float(error):.1e}"] = fastest.pop(key)
-        lines = _best(found) + _best(fastest)
+        times = {key: _time(run) for key, run in ours.items()}
+        lines = _best(found)
+        for how in ("tf32x3", "bf16x6"):
+            each = {k: v for k, v in times.items() if k.startswith(how)}
+            good = [(v, k) for k, v in each.items() if isinstance(v, float)]
+            if good:
+                error = float((ours[min(good)[1]]().double() - exact[name]).abs().max() / exact[name].abs().max())
+                lines.append(f"{how} error {error:.1e}")
+            lines += _best(each)
         yield f"product {rows} x {width} {name}: {flop / 1e6:.0f} MFLOP", lines
+
+
+def together(rows: int, width: int) -> Iterator[tuple[str, list[str]]]:
+    """A linear with the norm behind it, as one operation and as two, both ways."""
+    x = torch.randn(rows, width, device="cuda", requires_grad=True)
+    grad, copies = torch.randn(rows, width, device="cuda"), torch.randint(0, 9, (rows,), device="cuda")
+    w = (torch.randn(width, width, device="cuda") / width**0.5).requires_grad_()
+    b, weight, bias = (torch.randn(width, device="cuda", requires_grad=True) for _ in range(3))
+    rest = (weight, bias, copies, 1e-5, True, None)
+    calls = {
+        "one": lambda: linear_norm.linear_norm(x, w, b, *rest)[0],
+        "two": lambda: norm.counted_norm(F.linear(x, w, b), *rest)[0],
+    }
+    inputs, found = (x, w, weight, bias), {}
+    for shares in (128, 256, 512):
+        linear_norm.SHARES = shares
+        for name, call in calls.items():
+            if name == "two" and shares != 256:
+                continue
+            found[f"{name} forwards, shares {shares}"] = _time(call)
+            found[f"{name} both ways, shares {shares}"] = _time(lambda c=call: torch.autograd.grad(c(), inputs, grad))
+    linear_norm.SHARES = 256
+    yield f"linear and norm {rows} x {width}", [f"{k}: {v if isinstance(v, str) else round(v, 1)} us" for k, v in found.items()]

@@ -140,6 +140,7 @@ def live_model(case: dict, graphs: list[Data], layers: int = 3) -> enfa.DSGNN | 
         model = model_of(case, layers, seed)
         trained = copy.deepcopy(model).train()
         trained(enfa.make_plan(graphs, POLICIES[case["policy"]], model.spec)).square().sum().backward()
-        if all(p.grad is not None and bool(p.grad.any()) for p in trained.layers[0].conv.parameters()):
+        # a bias before a norm has none
+        if all(p.grad is not None and bool(p.grad.any()) for p in trained.layers[0].conv.parameters() if p.ndim > 1):
             return model
     raise AssertionError(f"no live model for {case}")

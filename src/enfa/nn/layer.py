@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from enfa.nn.context import ContextBranch, bag_sum
 from enfa.nn.convs import Conv
 from enfa.nn.dropout import KeyedDropout
-from enfa.nn.norm import norm_relu
+from enfa.nn.norm import normed
 from enfa.nn.rows import Rows, rows_in_flight
 from enfa.nn.segment import gather
 from enfa.plan.derive import graph_degrees
@@ -42,9 +42,8 @@ class SubgraphLayer(nn.Module):
         links, full, branch = layer.links, plan.kind == "full", self.context
         degrees = None if degree is None else (degree, degree.index_select(0, links.self_row))
         with rows_in_flight(Rows(layer.copies, plan.num_pairs, lambda: identities(0), full)):
-            conv = self.conv(rows, links, edge, degrees)
-            activated = branch is None or not branch.before_activation
-            conv = norm_relu(self.norm, conv) if activated else self.norm(conv)
+            conv = self.conv.hidden(rows, links, edge, degrees)
+            conv = normed(self.norm, conv, branch is None or not branch.before_activation, self.conv.last)
         table = conv if layer.source is None else gather(conv, layer.source, layer.cache, "source")
         if branch is not None:
             table = table + self._context(branch, rows, conv, layer, plan, edge, identities)
@@ -76,6 +75,6 @@ class SubgraphLayer(nn.Module):
             if branch.conv.reads_degrees:
                 degrees = graph_degrees(context.links, len(encoded))
             with rows_in_flight(Rows(context.copies, nodes, lambda: identities(1), plan.kind == "full")):
-                encoded = branch.conv(encoded, context.links, edge, degrees)
-                encoded = encoded if branch.norm is None else branch.norm(encoded)
+                encoded = branch.conv.hidden(encoded, context.links, edge, degrees)
+                encoded = normed(branch.norm or nn.Identity(), encoded, False, branch.conv.last)
         return gather(encoded, seen, layer.cache, "seen")

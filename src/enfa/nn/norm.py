@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from enfa.nn.rows import current_rows
 from enfa.nn.triton import accelerated
 
-__all__ = ["CountedBatchNorm", "norm_relu"]
+__all__ = ["CountedBatchNorm", "normed"]
 
 
 def _reduced(value: Tensor, group: Any) -> Tensor:
@@ -25,9 +25,29 @@ def _activated(x: Tensor, relu: bool) -> Tensor:
     return torch.relu(x) if relu else x
 
 
-def norm_relu(norm: nn.Module, x: Tensor) -> Tensor:
-    """relu(norm(x)), in one go where the norm can."""
-    return norm(x, relu=True) if isinstance(norm, CountedBatchNorm) else torch.relu(norm(x))
+def normed(norm: nn.Module, x: Tensor, relu: bool, linear: nn.Linear | None = None) -> Tensor:
+    """norm(linear(x)), and a ReLU behind it, in one go where the norm can."""
+    if isinstance(norm, CountedBatchNorm):
+        return norm(x, relu, linear)
+    return _activated(norm(x if linear is None else linear(x)), relu)
+
+
+class _Shifted(torch.autograd.Function):
+    """A linear whose bias has no gradient, because a norm behind it takes every shift away.
+
+    What autograd would compute is 0 up to rounding, which Adam, dividing it by its own size, would turn into steps.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return nn.functional.linear(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight = ctx.saved_tensors
+        of_x = grad @ weight if ctx.needs_input_grad[0] else None
+        return of_x, grad.T @ x, grad.new_zeros(len(weight))
 
 
 class _Counted(torch.autograd.Function):
@@ -76,12 +96,18 @@ class CountedBatchNorm(nn.BatchNorm1d):
     ``torch.nn.SyncBatchNorm.convert_sync_batchnorm`` does.
     """
 
-    def forward(self, x: Tensor, relu: bool = False) -> Tensor:
-        """``relu``: the activation behind it, which costs nothing where it is computed together."""
+    def forward(self, x: Tensor, relu: bool = False, linear: nn.Linear | None = None) -> Tensor:
+        """``relu``: the activation behind it; ``linear``: what comes before it. Together they cost less."""
+        rows, group = current_rows(), _group() if self.training else None
+        counts = rows is not None and (self.training or self.running_mean is None)
+        if linear is not None and (type(linear) is not nn.Linear or torch.is_autocast_enabled(x.device.type)):
+            x, linear = linear(x), None
+        fused = linear is not None and counts and group is None and accelerated(x) and x.dtype == torch.float32
+        if linear is not None and not fused:
+            shift = counts and linear.bias is not None
+            x, linear = _Shifted.apply(x, linear.weight, linear.bias) if shift else linear(x), None
         if x.dtype in (torch.float16, torch.bfloat16) and torch.is_autocast_enabled(x.device.type):
             x = x.float()  # counts and sums do not fit into 8 or 11 bits: go on in float32, as LayerNorm does
-        rows = current_rows()
-        group = _group() if self.training else None
         if rows is None and group is None:
             return _activated(super().forward(x), relu)
         if x.ndim != 2 or (rows is not None and len(x) != len(rows.copies)):
@@ -93,12 +119,11 @@ class CountedBatchNorm(nn.BatchNorm1d):
             raise ValueError("Expected more than 1 (subgraph, node) pair to compute BatchNorm statistics, got 1")
         updates = self.training and self.running_mean is not None
         if rows is not None and group is None and accelerated(x):
-            from enfa.nn.triton.norm import counted_norm
-
-            fused = updates and self.momentum is not None and self.num_batches_tracked is not None
-            running: Any = (self.running_mean, self.running_var, self.num_batches_tracked, self.momentum) if fused else None
-            out, mean, var, total = counted_norm(x, self.weight, self.bias, rows.copies, self.eps, relu, running)
-            updates = updates and not fused
+            tracks = updates and self.momentum is not None and self.num_batches_tracked is not None
+            running: Any = (self.running_mean, self.running_var, self.num_batches_tracked, self.momentum)
+            rest = (self.weight, self.bias, rows.copies, self.eps, relu, running if tracks else None)
+            out, mean, var, total = self._on_cuda(x, linear, rest)
+            updates = updates and not tracks
         else:
             with torch.autocast(x.device.type, enabled=False):
                 copies = x.new_ones(len(x)) if rows is None else rows.copies.to(x.dtype)
@@ -108,6 +133,13 @@ class CountedBatchNorm(nn.BatchNorm1d):
             # a rank without rows takes the other ranks' statistics
             self._update(mean, var, total, rows is not None and rows.total == 0 and group is None)
         return out
+
+    @staticmethod
+    def _on_cuda(x: Tensor, linear: nn.Linear | None, rest: tuple[Any, ...]) -> tuple[Tensor, ...]:
+        from enfa.nn.triton.linear_norm import linear_norm
+        from enfa.nn.triton.norm import counted_norm
+
+        return counted_norm(x, *rest) if linear is None else linear_norm(x, linear.weight, linear.bias, *rest)
 
     @torch.no_grad()
     def _update(self, mean: Tensor, var: Tensor, total: Tensor, empty: bool) -> None:

@@ -77,7 +77,7 @@ class AdaptedConv(Conv):
         self._takes_size = "size" in names
         self.links = frozenset({"own", "edge_index"} | ({"edges"} if self.reads_edges else set()))
 
-    def forward(
+    def hidden(
         self, rows: Tensor, links: Links, edge: Tensor | None, degree: tuple[Tensor, Tensor] | None
     ) -> Tensor:
         own = gather(rows, links.self_row, links.cache, "self")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from enfa.nn.norm import CountedBatchNorm, norm_relu
+from enfa.nn.norm import CountedBatchNorm, normed
 from enfa.plan.make import unknown
 from enfa.plan.table import Links
 
@@ -34,8 +34,12 @@ class MLP(nn.Sequential):
             nn.Linear(out_channels, out_channels),
         )
 
+    def hidden(self, x: Tensor) -> Tensor:
+        """Everything before the last linear."""
+        return normed(self[1], x, True, self[0])  # type: ignore[arg-type]
+
     def forward(self, x: Tensor) -> Tensor:
-        return self[3](norm_relu(self[1], self[0](x)))
+        return self[3](self.hidden(x))
 
 
 class Conv(nn.Module):
@@ -53,7 +57,19 @@ class Conv(nn.Module):
     def __init__(self, in_channels: int, out_channels: int, edge_dim: int, norm: str | None) -> None:
         super().__init__()
 
+    @property
+    def last(self) -> nn.Linear | None:
+        """The linear that it ends in, so that a norm behind it can be computed together with it."""
+        return None
+
+    def hidden(
+        self, rows: Tensor, links: Links, edge: Tensor | None, degree: tuple[Tensor, Tensor] | None
+    ) -> Tensor:
+        """Everything before :attr:`last`."""
+        raise TypeError(f"{type(self).__name__} must define hidden")
+
     def forward(
         self, rows: Tensor, links: Links, edge: Tensor | None, degree: tuple[Tensor, Tensor] | None
     ) -> Tensor:
-        raise TypeError(f"{type(self).__name__} must define forward")
+        found = self.hidden(rows, links, edge, degree)
+        return found if self.last is None else self.last(found)

@@ -24,10 +24,14 @@ class GCN(Conv):
         super().__init__(in_channels, out_channels, edge_dim, norm)
         self.linear = nn.Linear(in_channels, out_channels)
 
-    def forward(
+    @property
+    def last(self) -> nn.Linear:
+        return self.linear
+
+    def hidden(
         self, rows: Tensor, links: Links, edge: Tensor | None, degree: tuple[Tensor, Tensor] | None
     ) -> Tensor:
         assert degree is not None
         before, here = ((d.to(rows.dtype) + 1).rsqrt()[:, None] for d in degree)
         scaled = rows * before
-        return self.linear(here * merged_sum(scaled, links))
+        return here * merged_sum(scaled, links)

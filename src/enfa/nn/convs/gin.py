@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from enfa.nn.convs.base import MLP, Conv
 from enfa.nn.segment import merged_sum
@@ -20,7 +20,11 @@ class GIN(Conv):
         super().__init__(in_channels, out_channels, edge_dim, norm)
         self.mlp = MLP(in_channels, out_channels, norm)
 
-    def forward(
+    @property
+    def last(self) -> nn.Linear:
+        return self.mlp[3]  # type: ignore[return-value]
+
+    def hidden(
         self, rows: Tensor, links: Links, edge: Tensor | None, degree: tuple[Tensor, Tensor] | None
     ) -> Tensor:
-        return self.mlp(merged_sum(rows, links))
+        return self.mlp.hidden(merged_sum(rows, links))

@@ -26,7 +26,11 @@ class GINE(Conv):
         self.edge = nn.Linear(edge_dim, in_channels)
         self.mlp = MLP(in_channels, out_channels, norm)
 
-    def forward(
+    @property
+    def last(self) -> nn.Linear:
+        return self.mlp[3]  # type: ignore[return-value]
+
+    def hidden(
         self, rows: Tensor, links: Links, edge: Tensor | None, degree: tuple[Tensor, Tensor] | None
     ) -> Tensor:
         assert edge is not None
@@ -35,8 +39,8 @@ class GINE(Conv):
             from enfa.nn.triton.gine import gine_sum
 
             merged, kinds = merged_map(links, len(rows), kinds=True), kind_lists(links, len(edge))
-            return self.mlp(gine_sum(rows, features, merged, kinds))
+            return self.mlp.hidden(gine_sum(rows, features, merged, kinds))
         sent = gather(rows, links.in_row, links.cache, "in")  # [M, in]
         message = torch.relu(sent + gather(features, links.in_edge, links.cache, "edge"))
         incoming = segment_sum(message, links.in_ptr, target_rows(links))
-        return self.mlp(gather(rows, links.self_row, links.cache, "self") + incoming)
+        return self.mlp.hidden(gather(rows, links.self_row, links.cache, "self") + incoming)

@@ -21,7 +21,7 @@ class GraphConv(Conv):
         self.own = nn.Linear(in_channels, out_channels, bias=False)
         self.incoming = nn.Linear(in_channels, out_channels)
 
-    def forward(
+    def hidden(
         self, rows: Tensor, links: Links, edge: Tensor | None, degree: tuple[Tensor, Tensor] | None
     ) -> Tensor:
         return self.own(gather(rows, links.self_row, links.cache, "self")) + self.incoming(link_sum(rows, links))

@@ -1,0 +1,132 @@
+"""relu(norm(linear(x))) as one operation: two kernels forwards, three to five backwards.
+
+The product's kernel takes the statistics of what it writes. Backwards, the gradient of the linear's outputs is not stored
+where a program holds the whole weight: it is made row by row, and used for the inputs' and the weight's gradient at
+once. The bias has none: the norm takes every shift away.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from enfa.nn.triton.linear import NARROW, add_parts, block, precision, row_shares, tall_tile, tall_times, weight_parts
+from enfa.nn.triton.norm import Running, gradient_sums, normalise, scaling_of, turn_gradient
+from enfa.nn.triton.norm_kernels import above_relu
+from enfa.nn.triton.sums import accumulator
+
+__all__ = ["linear_norm"]
+
+SHARES = 256
+
+
+@triton.jit(do_not_specialize=["R", "share", "num_parts"])
+def _backward_kernel(
+    grad, z, x, w, copies, saved, total_in, weight, bias, parts_in, out, of_params, parts_out, R, share, num_parts,
+    N: tl.constexpr, K: tl.constexpr, AFFINE: tl.constexpr, RELU: tl.constexpr, INPUTS: tl.constexpr,
+    PRECISION: tl.constexpr, ACC: tl.constexpr, PARTS: tl.constexpr,
+    ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr,
+):  # fmt: skip
+    """From the gradient behind the ReLU to those of the norm's parameters, of x [R, K], and of w [N, K] by shares."""
+    part = tl.program_id(0)
+    cols = tl.arange(0, COLS)
+    inside = cols < N
+    k = tl.arange(0, DEPTH)
+    parts = tl.arange(0, PARTS)
+    there = (parts < num_parts)[:, None] & inside[None, :]
+    at = parts[:, None] * N + cols[None, :]
+    plain = tl.sum(tl.load(parts_in + at, there, 0), 0)
+    times = tl.sum(tl.load(parts_in + num_parts * N + at, there, 0), 0)
+    mean, rstd = tl.load(saved + cols, inside, 0), tl.load(saved + N + cols, inside, 0)
+    scale = rstd
+    shift = tl.zeros((COLS,), ACC)
+    if AFFINE:
+        scale = rstd * tl.load(weight + cols, inside, 0).to(ACC)
+        shift = tl.load(bias + cols, inside, 0).to(ACC)
+    if part == 0:
+        tl.store(of_params + cols, times.to(of_params.dtype.element_ty), inside)
+        tl.store(of_params + N + cols, plain.to(of_params.dtype.element_ty), inside)
+    total = tl.load(total_in)
+    whole = tl.load(w + cols[:, None] * K + k[None, :], inside[:, None] & (k < K)[None, :], 0)
+    of_weight = tl.zeros((COLS, DEPTH), ACC)
+    end = tl.minimum((part + 1) * share, R)
+    for start in range(part * share, end, ROWS):
+        rows = start + tl.arange(0, ROWS)
+        here = rows < end
+        long = rows.to(tl.int64)[:, None]
+        mask = here[:, None] & inside[None, :]
+        above, normal = above_relu(grad, z, long * N + cols[None, :], mask, mean, rstd, scale, shift, RELU, ACC)
+        weighing = (tl.load(copies + rows, here, 0).to(ACC) / total)[:, None]
+        common = tl.where(weighing > 0, weighing * (plain[None, :] + normal * times[None, :]), 0)
+        of_z = tl.where(mask, (above - common) * scale[None, :], 0)
+        held = here[:, None] & (k < K)[None, :]
+        if INPUTS:
+            of_x = tl.dot(of_z, whole, input_precision=PRECISION, out_dtype=ACC)
+            tl.store(out + long * K + k[None, :], of_x.to(out.dtype.element_ty), held)
+        inputs = tl.load(x + long * K + k[None, :], held, 0)
+        of_weight = tl.dot(tl.trans(of_z), inputs, of_weight, input_precision=PRECISION, out_dtype=ACC)
+    place = parts_out + part.to(tl.int64) * N * K + cols[:, None] * K + k[None, :]
+    tl.store(place, of_weight, inside[:, None] & (k < K)[None, :])
+
+
+class _LinearNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, w: Tensor, b: Tensor | None, weight: Tensor | None, bias: Tensor | None, copies: Tensor,
+        eps: float, relu: bool, running: Running | None,
+    ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+        x, (outs, ins) = x.contiguous(), w.shape
+        tile = tall_tile(ins, outs)
+        parts, share = row_shares(len(x), tile[0], SHARES if outs <= NARROW else 128)
+        wide = torch.float64 if x.dtype == torch.float64 else torch.float32
+        means, squares = (torch.empty(parts, outs, dtype=wide, device=x.device) for _ in range(2))
+        counts = torch.empty(parts, dtype=wide, device=x.device)
+        stats = (copies, means, squares, counts)
+        z = tall_times(x, w, b, False, stats, (parts, share), tile)
+        out, saved, total = normalise(z, means, squares, counts, weight, bias, eps, relu, running)
+        ctx.save_for_backward(x, w, weight, bias, copies, z, saved, total)
+        ctx.relu, ctx.biased = relu, b is not None
+        ctx.set_materialize_grads(False)
+        ctx.mark_non_differentiable(saved, total)
+        return out, saved, total
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+        x, w, weight, bias, copies, z, saved, total = ctx.saved_tensors
+        grad, (outs, ins) = grad.contiguous(), w.shape
+        sums = gradient_sums(grad, z, saved, weight, bias, ctx.relu)
+        inputs = ctx.needs_input_grad[0]
+        if max(outs, ins) <= NARROW:
+            tile = 64
+            parts, share = row_shares(len(x), tile, SHARES)
+            of_x = torch.empty_like(x) if inputs else None
+            of_params = torch.empty(2, outs, dtype=saved.dtype if weight is None else weight.dtype, device=x.device)
+            shares = torch.empty(parts, outs * ins, dtype=saved.dtype, device=x.device)
+            _backward_kernel[(parts,)](
+                grad, z, x, w, copies, saved, total, *scaling_of(saved, weight, bias), sums, x if of_x is None else of_x,
+                of_params, shares, len(x), share, len(sums) // 2,
+                N=outs, K=ins, AFFINE=weight is not None, RELU=ctx.relu, INPUTS=inputs, PRECISION=precision(),
+                ACC=accumulator(x.dtype), PARTS=triton.next_power_of_2(len(sums) // 2), ROWS=tile, COLS=block(outs),
+                DEPTH=block(ins), num_warps=4, num_stages=2,
+            )  # fmt: skip
+        else:
+            of_z, of_params = turn_gradient(grad, z, copies, saved, total, weight, bias, sums, ctx.relu)
+            of_x = tall_times(of_z, w, None, True) if inputs else None
+            shares = weight_parts(of_z, x)
+        of_w = add_parts(shares, outs, w.dtype)  # zeros for the bias behind it
+        of_weight, of_bias = (None, None) if weight is None else of_params.unbind(0)
+        of_b = of_w[outs * ins :] if ctx.biased else None
+        return of_x, of_w[: outs * ins].view(outs, ins), of_b, of_weight, of_bias, *(None,) * 4
+
+
+def linear_norm(
+    x: Tensor, w: Tensor, b: Tensor | None, weight: Tensor | None, bias: Tensor | None, copies: Tensor, eps: float,
+    relu: bool, running: Running | None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    """As :func:`~enfa.nn.triton.norm.counted_norm` of ``x @ w.T + b``."""
+    out, saved, total = _LinearNorm.apply(x, w, b, weight, bias, copies, eps, relu, running)
+    return out, saved[0], saved[2], total

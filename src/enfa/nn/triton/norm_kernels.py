@@ -1,0 +1,175 @@
+"""The kernels of counted BatchNorm with the ReLU behind it.
+
+The first kernel of each pair takes column sums over a share of the rows per program; the second starts by adding up
+those shares, in a fixed order, and then normalises its rows. Mean and variance are merged by Chan's formula, so nothing
+cancels, and are float32 whatever the rows are (float64 for float64 rows). The running buffers are updated on the way.
+"""
+
+import triton
+import triton.language as tl
+
+__all__ = ["above_relu", "gradient_kernel", "gradient_sums_kernel", "normalise_kernel", "statistics_kernel"]
+
+
+@triton.jit(do_not_specialize=["R", "share"])
+def statistics_kernel(
+    x, copies, mean_parts, square_parts, count_parts, R, share,
+    C: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
+):  # fmt: skip
+    """Weighted mean and sum of squared deviations of a share of the rows, by Welford's update."""
+    part = tl.program_id(0)
+    cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
+    inside = cols < C
+    end = tl.minimum((part + 1) * share, R)
+    count = tl.zeros((ROWS,), ACC)
+    mean = tl.zeros((ROWS, COLS), ACC)
+    square = tl.zeros((ROWS, COLS), ACC)
+    for start in range(part * share, end, ROWS):
+        rows = start + tl.arange(0, ROWS)
+        c = tl.load(copies + rows, rows < end, 0).to(ACC)
+        # a row that nobody counts is not even read: it may hold anything
+        counted = (c > 0)[:, None] & inside[None, :]
+        value = tl.load(x + rows.to(tl.int64)[:, None] * C + cols[None, :], counted, 0).to(ACC)
+        count += c
+        away = tl.where(counted, value - mean, 0)
+        mean += away * (c / tl.maximum(count, 1))[:, None]
+        square += c[:, None] * away * (value - mean)
+    total = tl.sum(count, 0)
+    middle = tl.sum(mean * count[:, None], 0) / tl.maximum(total, 1)
+    away = mean - middle[None, :]
+    spread = tl.sum(square + count[:, None] * away * away, 0)
+    tl.store(mean_parts + part * C + cols, middle, inside)
+    tl.store(square_parts + part * C + cols, spread, inside)
+    if tl.program_id(1) == 0:
+        tl.store(count_parts + part, total)
+
+
+@triton.jit(do_not_specialize=["R", "share", "num_parts"])
+def normalise_kernel(
+    x, out, mean_parts, square_parts, count_parts, weight, bias, saved, total_out, running_mean, running_var, batches,
+    R, share, num_parts, constants,
+    C: tl.constexpr, AFFINE: tl.constexpr, RELU: tl.constexpr, RUNNING: tl.constexpr,
+    ACC: tl.constexpr, PARTS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
+):  # fmt: skip
+    program = tl.program_id(0)
+    cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
+    inside = cols < C
+    parts = tl.arange(0, PARTS)
+    there = parts < num_parts
+    at = parts[:, None] * C + cols[None, :]
+    count = tl.load(count_parts + parts, there, 0)
+    total = tl.sum(count, 0)
+    means = tl.load(mean_parts + at, there[:, None] & inside[None, :], 0)
+    mean = tl.sum(means * count[:, None], 0) / tl.maximum(total, 1)
+    away = means - mean[None, :]
+    squares = tl.load(square_parts + at, there[:, None] & inside[None, :], 0)
+    var = tl.sum(squares + count[:, None] * away * away, 0) / tl.maximum(total, 1)
+    rstd = 1 / tl.sqrt(var + tl.load(constants))
+    scale = rstd
+    shift = tl.zeros((COLS,), ACC)
+    if AFFINE:
+        scale = rstd * tl.load(weight + cols, inside, 0).to(ACC)
+        shift = tl.load(bias + cols, inside, 0).to(ACC)
+    if program == 0:
+        tl.store(saved + cols, mean, inside)
+        tl.store(saved + C + cols, rstd, inside)
+        tl.store(saved + 2 * C + cols, var, inside)
+        if tl.program_id(1) == 0:
+            tl.store(total_out, tl.maximum(total, 1))
+        if RUNNING:
+            momentum = tl.load(constants + 1)
+            if total > 0:
+                old = tl.load(running_mean + cols, inside, 0)
+                tl.store(running_mean + cols, old + momentum * (mean - old), inside)
+                old = tl.load(running_var + cols, inside, 0)
+                unbiased = var * (total / tl.maximum(total - 1, 1))
+                tl.store(running_var + cols, old + momentum * (unbiased - old), inside)
+            if tl.program_id(1) == 0:
+                tl.store(batches, tl.load(batches) + 1)
+    end = tl.minimum((program + 1) * share, R)
+    for start in range(program * share, end, ROWS):
+        rows = start + tl.arange(0, ROWS)
+        mask = (rows < end)[:, None] & inside[None, :]
+        place = rows.to(tl.int64)[:, None] * C + cols[None, :]
+        value = tl.load(x + place, mask, 0).to(ACC)
+        value = (value - mean[None, :]) * scale[None, :] + shift[None, :]
+        if RELU:
+            value = tl.maximum(value, 0)
+        tl.store(out + place, value.to(out.dtype.element_ty), mask)
+
+
+@triton.jit
+def above_relu(
+    grad, x, place, mask, mean, rstd, scale, shift, RELU: tl.constexpr, ACC: tl.constexpr
+):  # fmt: skip
+    """Normalised rows, and the gradient that the ReLU let through."""
+    centred = tl.load(x + place, mask, 0).to(ACC) - mean[None, :]
+    above = tl.load(grad + place, mask, 0).to(ACC)
+    if RELU:
+        above = tl.where(centred * scale[None, :] + shift[None, :] > 0, above, 0)
+    return above, centred * rstd[None, :]
+
+
+@triton.jit(do_not_specialize=["R", "share", "num_parts"])
+def gradient_sums_kernel(
+    grad, x, saved, weight, bias, parts_out, R, share, num_parts,
+    C: tl.constexpr, AFFINE: tl.constexpr, RELU: tl.constexpr, ACC: tl.constexpr,
+    ROWS: tl.constexpr, COLS: tl.constexpr,
+):  # fmt: skip
+    part = tl.program_id(0)
+    cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
+    inside = cols < C
+    mean, rstd = tl.load(saved + cols, inside, 0), tl.load(saved + C + cols, inside, 0)
+    scale = rstd
+    shift = tl.zeros((COLS,), ACC)
+    if AFFINE:
+        scale = rstd * tl.load(weight + cols, inside, 0).to(ACC)
+        shift = tl.load(bias + cols, inside, 0).to(ACC)
+    plain = tl.zeros((ROWS, COLS), ACC)
+    times = tl.zeros((ROWS, COLS), ACC)
+    end = tl.minimum((part + 1) * share, R)
+    for start in range(part * share, end, ROWS):
+        rows = start + tl.arange(0, ROWS)
+        mask = (rows < end)[:, None] & inside[None, :]
+        place = rows.to(tl.int64)[:, None] * C + cols[None, :]
+        above, normal = above_relu(grad, x, place, mask, mean, rstd, scale, shift, RELU, ACC)
+        plain += above
+        times += above * normal
+    tl.store(parts_out + part * C + cols, tl.sum(plain, 0), inside)
+    tl.store(parts_out + (num_parts + part) * C + cols, tl.sum(times, 0), inside)
+
+
+@triton.jit(do_not_specialize=["R", "share", "num_parts"])
+def gradient_kernel(
+    grad, x, copies, saved, total_in, weight, bias, parts_in, out, of_params, R, share, num_parts,
+    C: tl.constexpr, AFFINE: tl.constexpr, RELU: tl.constexpr, ACC: tl.constexpr,
+    PARTS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
+):  # fmt: skip
+    program = tl.program_id(0)
+    cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
+    inside = cols < C
+    parts = tl.arange(0, PARTS)
+    there = (parts < num_parts)[:, None] & inside[None, :]
+    at = parts[:, None] * C + cols[None, :]
+    plain = tl.sum(tl.load(parts_in + at, there, 0), 0)
+    times = tl.sum(tl.load(parts_in + num_parts * C + at, there, 0), 0)
+    mean, rstd = tl.load(saved + cols, inside, 0), tl.load(saved + C + cols, inside, 0)
+    scale = rstd
+    shift = tl.zeros((COLS,), ACC)
+    if AFFINE:
+        scale = rstd * tl.load(weight + cols, inside, 0).to(ACC)
+        shift = tl.load(bias + cols, inside, 0).to(ACC)
+    if program == 0:
+        tl.store(of_params + cols, times.to(of_params.dtype.element_ty), inside)
+        tl.store(of_params + C + cols, plain.to(of_params.dtype.element_ty), inside)
+    total = tl.load(total_in)
+    end = tl.minimum((program + 1) * share, R)
+    for start in range(program * share, end, ROWS):
+        rows = start + tl.arange(0, ROWS)
+        mask = (rows < end)[:, None] & inside[None, :]
+        place = rows.to(tl.int64)[:, None] * C + cols[None, :]
+        above, normal = above_relu(grad, x, place, mask, mean, rstd, scale, shift, RELU, ACC)
+        weighing = (tl.load(copies + rows, rows < end, 0).to(ACC) / total)[:, None]
+        # 0 times whatever an uncounted row holds
+        common = tl.where(weighing > 0, weighing * (plain[None, :] + normal * times[None, :]), 0)
+        tl.store(out + place, ((above - common) * scale[None, :]).to(out.dtype.element_ty), mask)
