@@ -104,9 +104,8 @@ class Run:
     def tune(self) -> list[str]:
         lines: list[str] = []
         shapes = ((40000, 300), (82000, 128), (71000, 32))
-        parts = [f(*shape) for f in (together, products) for shape in shapes]
-        parts += [lists(c, self.data[c.name], 128) for c in self.cases if c.name not in ("CEXP", "moltox21")]
-        parts += [norms(*shape) for shape in shapes]
+        parts = [lists(c, self.data[c.name], 128) for c in self.cases if c.name not in ("CEXP", "moltox21")]
+        parts += [f(*shape) for f in (together, norms, products) for shape in shapes]
         for part in parts:
             if self.over():
                 break

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from enfa.nn.triton import gine, linear, linear_norm, norm, sums
+from enfa.nn.triton import gine, linear_norm, norm, sums
+from enfa.nn.triton import products as linear
 from enfa.plan.derive import kind_lists, merged_map, row_map
 from gpu_parts.cases import Case, Dataset, model_for, plan_for
 from gpu_parts.measure import kernel_us
@@ -73,6 +74,9 @@ def lists(case: Case, data: Dataset, size: int) -> Iterator[tuple[str, list[str]
             sums.shape_of = gine.shape_of = lambda *_, shape=shape: shape
             found[str(shape)] = _time(call)
         sums.shape_of = gine.shape_of = original
+        sums.UNROLL = gine.UNROLL = 8
+        found["8 at once"] = _time(call)
+        sums.UNROLL = gine.UNROLL = 4
         yield f"{case.name} {size} {name}", _best(found)
 
 
@@ -80,6 +84,10 @@ def norms(rows: int, width: int) -> Iterator[tuple[str, list[str]]]:
     x = torch.randn(rows, width, device="cuda", requires_grad=True)
     grad, copies = torch.randn(rows, width, device="cuda"), torch.randint(0, 9, (rows,), device="cuda")
     weight, bias = (torch.randn(width, device="cuda", requires_grad=True) for _ in range(2))
+
+    def forwards() -> torch.Tensor:
+        return norm.counted_norm(x, weight, bias, copies, 1e-5, True, None)[0]
+
     original, found = norm._launch, {"forwards": {}, "both ways": {}}
     for cols, tile, parts, warps in SHARES:
         if cols >= 2 * width:
@@ -92,9 +100,8 @@ def norms(rows: int, width: int) -> Iterator[tuple[str, list[str]]]:
             return grid, share, {"ROWS": tile // cols, "COLS": cols, "num_warps": warps}
 
         norm._launch, name = launch, f"cols {cols} tile {tile} parts {parts} warps {warps}"
-        call = lambda: norm.counted_norm(x, weight, bias, copies, 1e-5, True, None)[0]  # noqa: E731
-        found["forwards"][name] = _time(call)
-        found["both ways"][name] = _time(lambda: torch.autograd.grad(call(), x, grad))
+        found["forwards"][name] = _time(forwards)
+        found["both ways"][name] = _time(lambda: torch.autograd.grad(forwards(), x, grad))
     norm._launch = original
     for name, each in found.items():
         yield f"norm {rows} x {width} {name}", _best(each)
@@ -114,7 +121,7 @@ def products(rows: int, width: int) -> Iterator[tuple[str, list[str]]]:
     }  # fmt: skip
 
     def weights(tile: Any, how: str, most: int) -> torch.Tensor:
-        return linear.add_parts(linear.weight_parts(grad, x, tile, most, how), 0, x.dtype).view(width, width)
+        return linear.add_parts(linear.weight_parts(grad, x, tile=tile, most=most, how=how), 0, x.dtype).view(width, width)
 
     narrow = width <= linear.NARROW
     full = linear.block(width)

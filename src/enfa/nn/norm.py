@@ -8,6 +8,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from enfa.nn.linear import fusable
 from enfa.nn.rows import current_rows
 from enfa.nn.triton import accelerated
 
@@ -102,7 +103,7 @@ class CountedBatchNorm(nn.BatchNorm1d):
         counts = rows is not None and (self.training or self.running_mean is None)
         if linear is not None and (type(linear) is not nn.Linear or torch.is_autocast_enabled(x.device.type)):
             x, linear = linear(x), None
-        fused = linear is not None and counts and group is None and accelerated(x) and x.dtype == torch.float32
+        fused = linear is not None and counts and group is None and fusable(linear, x)
         if linear is not None and not fused:
             shift = counts and linear.bias is not None
             x, linear = _Shifted.apply(x, linear.weight, linear.bias) if shift else linear(x), None

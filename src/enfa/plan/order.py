@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -24,8 +25,7 @@ class Lists(Arrays):
     """List n has entries ``ptr[n]:ptr[n+1]``.
 
     Lists of more than CHUNK entries go on in ``extra``, pieces of at most CHUNK entries each, whose sums a second pass
-    adds up: list ``long[0, i]`` has pieces ``long[1, i]`` to ``long[2, i]``. There are none where no list is that long;
-    otherwise there is room for as many as there could be, so that shapes depend on the number of entries alone.
+    adds up: list ``long[0, i]`` has pieces ``long[1, i]`` to ``long[2, i]``.
     """
 
     ptr: Tensor  # int32 [n+1]
@@ -33,7 +33,7 @@ class Lists(Arrays):
     weight: Tensor | None  # int32 [k]
     other: Tensor | None  # int32 [k]: the kind of edge, or -1; in lists by kind, the row that the message comes from
     extra: Tensor  # int32 [3, pieces]: begin, end, list
-    long: Tensor  # int32 [3, pieces]
+    long: Tensor  # int32 [3, long lists]
 
     def __len__(self) -> int:
         return len(self.ptr) - 1
@@ -51,13 +51,12 @@ def _int32(tensor: Tensor) -> Tensor:
     return tensor.to(torch.int32)
 
 
-def _pieces(ptr: Tensor, entries: int, chunk: int, first: int) -> tuple[Tensor, Tensor]:
-    room = entries // chunk + (0 if first else len(ptr) - 1)
-    if first and (len(ptr) == 1 or int(ptr.diff().max()) <= first):
-        room = 0
-    extra, long = torch.zeros(3, room, dtype=torch.int32), torch.zeros(3, room, dtype=torch.int32)
-    if room:
-        split_long(ptr.numpy(), chunk, first, extra.numpy(), long.numpy())
+def _pieces(ptr: Tensor) -> tuple[Tensor, Tensor]:
+    behind = np.maximum(np.diff(ptr.numpy()) - CHUNK, 0)
+    extra = torch.zeros(3, int((-(-behind // CHUNK)).sum()), dtype=torch.int32)
+    long = torch.zeros(3, int(np.count_nonzero(behind)), dtype=torch.int32)
+    if long.shape[1]:
+        split_long(ptr.numpy(), CHUNK, CHUNK, extra.numpy(), long.numpy())
     return extra, long
 
 
@@ -65,7 +64,7 @@ def lists(ptr: Tensor, index: Tensor, weight: Tensor | None = None, other: Tenso
     """Lists as they are, int32, long ones in pieces. On the CPU."""
     ptr, index = _int32(ptr), _int32(index)
     weight, other = (None if t is None else _int32(t) for t in (weight, other))
-    return Lists(ptr, index, weight, other, *_pieces(ptr, len(index), CHUNK, CHUNK))
+    return Lists(ptr, index, weight, other, *_pieces(ptr))
 
 
 def by_value(
@@ -76,7 +75,7 @@ def by_value(
     new_index, entry = torch.empty(len(index), dtype=torch.int32), torch.empty(len(index), dtype=torch.int32)
     turn_round(*(t.numpy() for t in (ptr, index, new_ptr, at, new_index, entry)))
     weight, other = (None if t is None else _int32(t.index_select(0, entry)) for t in (weight, other))
-    return Lists(new_ptr, new_index, weight, other, *_pieces(new_ptr, len(index), CHUNK, CHUNK))
+    return Lists(new_ptr, new_index, weight, other, *_pieces(new_ptr))
 
 
 def sparse_map(

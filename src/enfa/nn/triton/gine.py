@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from enfa.nn.triton.sums import accumulator, add_pieces, piece_of, pieces_like, shape_of, store_sums
+from enfa.nn.triton.sums import UNROLL, accumulator, add_pieces, piece_of, pieces_like, shape_of, store_sums
 from enfa.plan.order import CHUNK, Lists, SparseMap
 
 __all__ = ["gine_sum"]
@@ -110,7 +110,7 @@ def _forward(table: Tensor, edge: Tensor, lists: Lists) -> Tensor:
     shape = shape_of(channels)
     _forward_kernel[_grid(len(lists) + len(pieces), channels, shape)](
         table, edge, lists.ptr, lists.index, lists.other, lists.extra, out, pieces, len(lists), len(pieces),
-        C=channels, CHUNK=CHUNK, ACC=accumulator(table.dtype), UNROLL=4, **shape,
+        C=channels, CHUNK=CHUNK, ACC=accumulator(table.dtype), UNROLL=UNROLL, **shape,
     )  # fmt: skip
     if len(pieces):
         add_pieces(pieces, out, lists.long, add=True)
@@ -125,7 +125,7 @@ def _backward(grad: Tensor, table: Tensor, edge: Tensor, lists: Lists) -> Tensor
     shape = shape_of(channels)
     _backward_kernel[_grid(len(lists) + len(pieces), channels, shape)](
         grad, table, edge, lists.ptr, lists.index, lists.other, lists.extra, out, pieces,
-        len(lists), len(pieces), C=channels, CHUNK=CHUNK, ACC=accumulator(table.dtype), UNROLL=4, **shape,
+        len(lists), len(pieces), C=channels, CHUNK=CHUNK, ACC=accumulator(table.dtype), UNROLL=UNROLL, **shape,
     )  # fmt: skip
     if len(pieces):
         add_pieces(pieces, out, lists.long, add=True)

@@ -14,10 +14,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from enfa.nn.triton.linear import NARROW, add_parts, block, precision, row_shares, tall_tile, tall_times, weight_parts
 from enfa.nn.triton.norm import Running, gradient_sums, normalise, scaling_of, turn_gradient
 from enfa.nn.triton.norm_kernels import above_relu
-from enfa.nn.triton.sums import accumulator
+from enfa.nn.triton.products import NARROW, add_parts, block, precision, tall_tile, tall_times, weight_parts
+from enfa.nn.triton.sums import accumulator, row_shares
 
 __all__ = ["linear_norm"]
 
@@ -81,12 +81,12 @@ class _LinearNorm(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
         x, (outs, ins) = x.contiguous(), w.shape
         tile = tall_tile(ins, outs)
-        parts, share = row_shares(len(x), tile[0], SHARES if outs <= NARROW else 128)
+        parts, share = row_shares(len(x), tile[0], SHARES if max(outs, ins) <= NARROW else 2**30)
         wide = torch.float64 if x.dtype == torch.float64 else torch.float32
         means, squares = (torch.empty(parts, outs, dtype=wide, device=x.device) for _ in range(2))
         counts = torch.empty(parts, dtype=wide, device=x.device)
         stats = (copies, means, squares, counts)
-        z = tall_times(x, w, b, False, stats, (parts, share), tile)
+        z = tall_times(x, w, b, False, stats=stats, shares=(parts, share), tile=tile)
         out, saved, total = normalise(z, means, squares, counts, weight, bias, eps, relu, running)
         ctx.save_for_backward(x, w, weight, bias, copies, z, saved, total)
         ctx.relu, ctx.biased = relu, b is not None

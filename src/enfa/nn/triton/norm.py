@@ -9,24 +9,29 @@ import torch
 import triton
 from torch import Tensor
 
-from enfa.nn.triton.norm_kernels import gradient_kernel, gradient_sums_kernel, normalise_kernel, statistics_kernel
-from enfa.nn.triton.sums import accumulator
+from enfa.nn.triton.norm_kernels import (
+    gradient_kernel,
+    gradient_sums_kernel,
+    merge_kernel,
+    normalise_kernel,
+    statistics_kernel,
+)
+from enfa.nn.triton.sums import accumulator, row_shares
 
 __all__ = ["Running", "counted_norm", "gradient_sums", "normalise", "scaling_of", "turn_gradient"]
 
 Running = tuple[Tensor, Tensor, Tensor, float]
+MOST_PARTS = 256  # shares whose statistics every program can add up for itself
 
 
 def _launch(rows: int, channels: int) -> tuple[tuple[int, int], int, dict[str, Any]]:
     """Grid (shares of rows, blocks of columns), rows per share, and the shape of a tile."""
     cols = min(64, max(16, triton.next_power_of_2(channels)))
-    tile = 4096 // cols
-    blocks = triton.cdiv(rows, tile)
-    parts = max(1, min(128, blocks))
-    share = triton.cdiv(blocks, parts) * tile
-    parts = max(1, triton.cdiv(rows, share)) if share else 1
-    shape = {"ROWS": tile, "COLS": cols, "num_warps": 8}
-    return (parts, triton.cdiv(channels, cols)), share, shape
+    across = triton.cdiv(channels, cols)
+    # about 300 programs: many small ones for wide rows, few large ones for narrow rows
+    tile, warps, most = (128, 8, 128) if across <= 2 else (64, 4, 64)
+    parts, share = row_shares(rows, tile, most)
+    return (parts, across), share, {"ROWS": tile, "COLS": cols, "num_warps": warps}
 
 
 @cache
@@ -53,6 +58,16 @@ def statistics(x: Tensor, copies: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return means, squares, counts
 
 
+def _merged(means: Tensor, squares: Tensor, counts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    channels = means.shape[1]
+    one = means.new_empty(2, 1, channels), counts.new_empty(1)
+    merge_kernel[(triton.cdiv(channels, 16),)](
+        means, squares, counts, one[0][0], one[0][1], one[1], len(counts),
+        C=channels, ACC=accumulator(means.dtype), PARTS=128, COLS=16, num_warps=4,
+    )  # fmt: skip
+    return one[0][0], one[0][1], one[1]
+
+
 def normalise(
     x: Tensor, means: Tensor, squares: Tensor, counts: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float,
     relu: bool, running: Running | None,
@@ -61,6 +76,8 @@ def normalise(
     rows, channels = x.shape
     grid, share, shape = _launch(rows, channels)
     wide = means.dtype
+    if len(counts) > MOST_PARTS:
+        means, squares, counts = _merged(means, squares, counts)
     out, saved = torch.empty_like(x), torch.empty(3, channels, dtype=wide, device=x.device)
     total = torch.empty(1, dtype=wide, device=x.device)
     buffers = (saved, saved, saved, 0.0) if running is None else running

@@ -16,7 +16,11 @@ from torch import Tensor
 
 from enfa.plan.order import CHUNK, Lists
 
-__all__ = ["accumulator", "add_pieces", "piece_of", "pieces_like", "shape_of", "store_sums", "triton_sums"]
+__all__ = [
+    "UNROLL", "accumulator", "add_pieces", "piece_of", "pieces_like", "row_shares", "shape_of", "store_sums", "triton_sums",
+]  # fmt: skip
+
+UNROLL = 4  # entries of each list that are fetched at once
 
 
 @triton.jit
@@ -97,6 +101,13 @@ def shape_of(channels: int, elements: int = 1024) -> dict[str, Any]:
     return {"ROWS": max(4, elements // cols), "COLS": cols, "num_warps": 4}
 
 
+def row_shares(rows: int, tile: int, most: int) -> tuple[int, int]:
+    """Number of shares, and rows per share: whole tiles."""
+    blocks = max(1, triton.cdiv(rows, tile))
+    share = triton.cdiv(blocks, min(most, blocks)) * tile
+    return max(1, triton.cdiv(rows, share)), share
+
+
 def accumulator(dtype: torch.dtype) -> Any:
     """Sums of half-width numbers are taken in float32."""
     return tl.float64 if dtype == torch.float64 else tl.float32
@@ -132,7 +143,7 @@ def triton_sums(table: Tensor, lists: Lists) -> Tensor:
     _sum_kernel[grid](
         table, lists.ptr, lists.index, lists.index if lists.weight is None else lists.weight, lists.extra,
         out, pieces, len(lists), len(pieces), C=channels, STRIDE=table.stride(0),
-        WEIGHTED=lists.weight is not None, CHUNK=CHUNK, ACC=accumulator(table.dtype), UNROLL=4, **shape,
+        WEIGHTED=lists.weight is not None, CHUNK=CHUNK, ACC=accumulator(table.dtype), UNROLL=UNROLL, **shape,
     )  # fmt: skip
     if len(pieces):
         add_pieces(pieces, out, lists.long, add=True)
