@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 import enfa
-from enfa.nn import GraphedStep, norm, segment
+from enfa.nn import GraphedStep, linear, norm, segment
 from enfa.nn.convs import gine
 from enfa.plan.prepare import lean, prepare
 from gpu_parts.cases import Case, Dataset, loss_for, model_for, plan_for
@@ -43,10 +43,10 @@ class _Plain:
 
     def __enter__(self) -> None:
         self.before = segment.accelerated
-        segment.accelerated = norm.accelerated = gine.accelerated = lambda tensor: False
+        segment.accelerated = norm.accelerated = gine.accelerated = linear.accelerated = lambda tensor: False
 
     def __exit__(self, *_: object) -> None:
-        segment.accelerated = norm.accelerated = gine.accelerated = self.before
+        segment.accelerated = norm.accelerated = gine.accelerated = linear.accelerated = self.before
 
 
 def check(case: Case, data: Dataset, policy: str, size: int = 8, device: str = "cuda") -> dict[str, Any]:

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 
 from enfa.nn.triton import gine, linear_norm, norm, sums
 from enfa.nn.triton import products as linear
+from enfa.nn.triton.split import NARROW, split_weight
 from enfa.plan.derive import kind_lists, merged_map, row_map
 from gpu_parts.cases import Case, Dataset, model_for, plan_for
 from gpu_parts.measure import kernel_us
@@ -123,7 +124,7 @@ def products(rows: int, width: int) -> Iterator[tuple[str, list[str]]]:
     def weights(tile: Any, how: str, most: int) -> torch.Tensor:
         return linear.add_parts(linear.weight_parts(grad, x, tile=tile, most=most, how=how), 0, x.dtype).view(width, width)
 
-    narrow = width <= linear.NARROW
+    narrow, parts = width <= NARROW, split_weight(weight)
     full = linear.block(width)
     tall = [(r, full, full, w, 2) for r, w in ((32, 2), (64, 4), (128, 4), (128, 8))] if narrow else PRODUCTS
     flop = 2 * rows * width * width
@@ -137,6 +138,8 @@ def products(rows: int, width: int) -> Iterator[tuple[str, list[str]]]:
                 else:
                     args = (x, weight, bias, False) if name == "forwards" else (grad, weight, None, True)
                     ours[f"{how} {tile}"] = lambda a=args, h=how, t=tile: linear.tall_times(*a, tile=t, how=h)
+                    if not narrow:
+                        ours[f"split {tile}"] = lambda a=args, t=tile: linear.tall_times(*a, tile=t, split=parts)
         found: dict[str, Any] = {}
         for precision in ("highest", "high"):
             torch.set_float32_matmul_precision(precision)
@@ -145,7 +148,7 @@ def products(rows: int, width: int) -> Iterator[tuple[str, list[str]]]:
         torch.set_float32_matmul_precision("highest")
         times = {key: _time(run) for key, run in ours.items()}
         lines = _best(found)
-        for how in ("tf32x3", "bf16x6"):
+        for how in ("tf32x3", "bf16x6", "split"):
             each = {k: v for k, v in times.items() if k.startswith(how)}
             good = [(v, k) for k, v in each.items() if isinstance(v, float)]
             if good:

@@ -30,6 +30,6 @@ def test_every_conv_says_what_it_reads(name: str) -> None:
     assert conv.needs_edges == (name == "gine")
 
 
-def test_a_conv_must_define_forward() -> None:
-    with pytest.raises(TypeError, match="Conv must define forward"):
+def test_a_conv_must_define_hidden() -> None:
+    with pytest.raises(TypeError, match="Conv must define hidden"):
         Conv(1, 1, 0, None)(torch.zeros(0, 1), None, None, None)

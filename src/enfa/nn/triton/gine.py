@@ -136,7 +136,7 @@ def _edge_gradient(grad: Tensor, table: Tensor, edge: Tensor, kinds: Lists) -> T
     assert kinds.other is not None
     channels, pieces = table.shape[1], pieces_like(table, kinds)
     out = torch.empty_like(edge)
-    shape = shape_of(channels, 2048)
+    shape = {"ROWS": 16, "COLS": 128 if channels > 128 else 64, "num_warps": 4}
     _kinds_kernel[len(pieces), triton.cdiv(channels, shape["COLS"])](
         grad, table, edge, kinds.index, kinds.other, kinds.extra, pieces, len(pieces),
         C=channels, ACC=accumulator(table.dtype), **shape,

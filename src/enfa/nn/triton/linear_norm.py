@@ -16,7 +16,8 @@ from torch import Tensor
 
 from enfa.nn.triton.norm import Running, gradient_sums, normalise, scaling_of, turn_gradient
 from enfa.nn.triton.norm_kernels import above_relu
-from enfa.nn.triton.products import NARROW, add_parts, block, precision, tall_tile, tall_times, weight_parts
+from enfa.nn.triton.products import add_parts, block, precision, tall_tile, tall_times, weight_parts
+from enfa.nn.triton.split import NARROW, split_weight, splits
 from enfa.nn.triton.sums import accumulator, row_shares
 
 __all__ = ["linear_norm"]
@@ -86,9 +87,10 @@ class _LinearNorm(torch.autograd.Function):
         means, squares = (torch.empty(parts, outs, dtype=wide, device=x.device) for _ in range(2))
         counts = torch.empty(parts, dtype=wide, device=x.device)
         stats = (copies, means, squares, counts)
-        z = tall_times(x, w, b, False, stats=stats, shares=(parts, share), tile=tile)
+        split = split_weight(w) if splits(w) else None
+        z = tall_times(x, w, b, False, split=split, stats=stats, shares=(parts, share), tile=tile)
         out, saved, total = normalise(z, means, squares, counts, weight, bias, eps, relu, running)
-        ctx.save_for_backward(x, w, weight, bias, copies, z, saved, total)
+        ctx.save_for_backward(x, w, split, weight, bias, copies, z, saved, total)
         ctx.relu, ctx.biased = relu, b is not None
         ctx.set_materialize_grads(False)
         ctx.mark_non_differentiable(saved, total)
@@ -96,7 +98,7 @@ class _LinearNorm(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-        x, w, weight, bias, copies, z, saved, total = ctx.saved_tensors
+        x, w, split, weight, bias, copies, z, saved, total = ctx.saved_tensors
         grad, (outs, ins) = grad.contiguous(), w.shape
         sums = gradient_sums(grad, z, saved, weight, bias, ctx.relu)
         inputs = ctx.needs_input_grad[0]
@@ -115,7 +117,7 @@ class _LinearNorm(torch.autograd.Function):
             )  # fmt: skip
         else:
             of_z, of_params = turn_gradient(grad, z, copies, saved, total, weight, bias, sums, ctx.relu)
-            of_x = tall_times(of_z, w, None, True) if inputs else None
+            of_x = tall_times(of_z, w, None, True, split=split) if inputs else None
             shares = weight_parts(of_z, x)
         of_w = add_parts(shares, outs, w.dtype)  # zeros for the bias behind it
         of_weight, of_bias = (None, None) if weight is None else of_params.unbind(0)

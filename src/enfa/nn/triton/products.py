@@ -15,12 +15,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from enfa.nn.triton.split import NARROW, upper_part
 from enfa.nn.triton.sums import accumulator, row_shares
 
-__all__ = ["NARROW", "add_parts", "block", "precision", "tall_tile", "tall_times", "weight_parts"]
-
-NARROW = 64  # a weight of at most so many rows and columns is held by a program as a whole
-
+__all__ = ["add_parts", "block", "precision", "tall_tile", "tall_times", "weight_parts"]
 
 @cache
 def _takes_bf16x6() -> bool:
@@ -56,7 +54,7 @@ def _gated(x, gate, place, mask, GATED: tl.constexpr):
 def _tall_kernel(
     x, gate, w, bias, out, copies, mean_parts, square_parts, count_parts, R, share,
     K: tl.constexpr, N: tl.constexpr, W_K: tl.constexpr, W_N: tl.constexpr, BIAS: tl.constexpr, STATS: tl.constexpr,
-    GATED: tl.constexpr, RELU: tl.constexpr, PRECISION: tl.constexpr, ACC: tl.constexpr,
+    GATED: tl.constexpr, RELU: tl.constexpr, SPLIT: tl.constexpr, PRECISION: tl.constexpr, ACC: tl.constexpr,
     ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
     """out [R, N] = x [R, K] times w, whose element (k, n) is at ``k * W_K + n * W_N``; also its weighted statistics."""
@@ -85,8 +83,17 @@ def _tall_kernel(
             for first in range(0, K, DEPTH):
                 k = first + depth
                 a = _gated(x, gate, place * K + k[None, :], here[:, None] & (k < K)[None, :], GATED)
-                b = tl.load(w + k[:, None] * W_K + cols[None, :] * W_N, (k < K)[:, None] & inside[None, :], 0)
-                total = tl.dot(a, b, total, input_precision=PRECISION, out_dtype=ACC)
+                at = k[:, None] * W_K + cols[None, :] * W_N
+                held = (k < K)[:, None] & inside[None, :]
+                b = tl.load(w + at, held, 0)
+                if SPLIT:
+                    upper = upper_part(a)
+                    lower = tl.load(w + K * N + at, held, 0)
+                    total = tl.dot(a - upper, b, total, input_precision=PRECISION, out_dtype=ACC)
+                    total = tl.dot(upper, lower, total, input_precision=PRECISION, out_dtype=ACC)
+                    total = tl.dot(upper, b, total, input_precision=PRECISION, out_dtype=ACC)
+                else:
+                    total = tl.dot(a, b, total, input_precision=PRECISION, out_dtype=ACC)
         total += shift[None, :]
         if RELU:
             total = tl.maximum(total, 0)
@@ -169,26 +176,29 @@ def tall_tile(k: int, n: int) -> Tile:
 
 
 def tall_times(
-    x: Tensor, weight: Tensor, bias: Tensor | None, transposed: bool, *, gate: Tensor | None = None, relu: bool = False,
+    x: Tensor, weight: Tensor, bias: Tensor | None, transposed: bool, *, split: Tensor | None = None,
+    gate: Tensor | None = None, relu: bool = False,
     stats: tuple[Tensor, ...] | None = None, shares: tuple[int, int] | None = None, tile: Tile | None = None,
     how: str | None = None,
 ) -> Tensor:  # fmt: skip
     """``x @ weight.T + bias`` (as nn.Linear), or with ``transposed`` ``x @ weight``; and a ReLU behind it.
 
-    ``gate``: x counts where this is above 0. ``stats``: the copies of each row, and room for the weighted means,
-    squares and counts of each share of the rows.
+    ``split``: the weight in parts, of ``enfa.nn.triton.split``. ``gate``: x counts where this is above 0. ``stats``: the
+    copies of each row, and room for the weighted means, squares and counts of each share of the rows.
     """
     outs, ins = weight.shape
     k, n = (outs, ins) if transposed else (ins, outs)
-    strides = (ins, 1) if transposed else (1, ins)
+    strides = (ins, 1) if transposed and split is None else (1, k)
     out = x.new_empty(len(x), n)
     rows, cols, depth, warps, stages = tile or tall_tile(k, n)
     parts, share = shares or row_shares(len(x), rows, 2**30)
     room: tuple[Tensor, ...] = stats or (out, out, out, out)
     _tall_kernel[(parts, triton.cdiv(n, cols))](
-        x, x if gate is None else gate, weight, weight if bias is None else bias, out, *room, len(x), share,
+        x, x if gate is None else gate, weight if split is None else split[int(transposed)],
+        weight if bias is None else bias, out, *room, len(x), share,
         K=k, N=n, W_K=strides[0], W_N=strides[1], BIAS=bias is not None, STATS=stats is not None,
-        GATED=gate is not None, RELU=relu, PRECISION=how or precision(transposed and n > NARROW),
+        GATED=gate is not None, RELU=relu, SPLIT=split is not None,
+        PRECISION="tf32" if split is not None else how or precision(transposed and n > NARROW),
         ACC=accumulator(x.dtype), ROWS=rows, COLS=cols, DEPTH=depth, num_warps=warps, num_stages=stages,
     )  # fmt: skip
     return out

@@ -1,0 +1,80 @@
+"""The kernels for CUDA: the contract of tests/test_exact.py on a GPU, and every fused operation against plain ones."""
+
+import copy
+
+import pytest
+import torch
+import torch.nn.functional as F
+from cases import EDGE_CHANNELS, FACTORS, NODE_CHANNELS, POLICIES, allowed, live_model
+from covering import covering
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+import enfa
+from enfa.nn.norm import CountedBatchNorm
+from enfa.nn.rows import Rows, rows_in_flight
+from enfa.testing import assert_same_as_full, degenerate_graphs, random_graphs
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
+CASES = covering(FACTORS, allowed)
+
+
+def _graphs(case: dict, seed: int) -> list[Data]:
+    channels, edge_channels = NODE_CHANNELS[case["nodes"]], EDGE_CHANNELS[case["edges"]]
+    few = random_graphs(3, 8, seed=seed, channels=channels, edge_channels=edge_channels, loops=True, parallel=True)
+    return few + list(degenerate_graphs(channels, edge_channels, seed).values())
+
+
+@pytest.mark.parametrize("number", range(len(CASES)), ids=lambda i: " ".join(map(str, CASES[i].values())))
+def test_same_as_full(number: int) -> None:
+    case = CASES[number]
+    graphs = _graphs(case, number)
+    assert_same_as_full(live_model(case, graphs).cuda(), POLICIES[case["policy"]], graphs, steps=5)
+
+
+@pytest.mark.parametrize("number", range(0, len(CASES), 3))
+def test_float32_is_near_float64_on_the_cpu(number: int) -> None:
+    """Our own float32 kernels, products on the tensor cores among them, against plain float64."""
+    case = CASES[number]
+    graphs, policy = _graphs(case, number), POLICIES[case["policy"]]
+    model = live_model(case, graphs).eval()
+    exact = copy.deepcopy(model).double()(enfa.make_plan(graphs, policy, model.spec, "full"))
+    found = model.cuda()(enfa.make_plan(graphs, policy, model.spec).to("cuda"))
+    assert (found.double().cpu() - exact).norm() <= 1e-5 * exact.norm()
+
+
+def _normed(x: Tensor, linear: nn.Linear, norm: CountedBatchNorm, copies: Tensor, weight: Tensor) -> list[Tensor]:
+    """Output, gradients and running statistics of relu(norm(linear(x)))."""
+    x = x.clone().requires_grad_()
+    with rows_in_flight(Rows(copies, int(copies.sum()), lambda: copies, False)):
+        out = norm(x, True, linear)
+    (out * weight).sum().backward()
+    parameters = [p.grad for m in (linear, norm) for p in m.parameters()]
+    return [out.detach(), x.grad, *parameters, norm.running_mean, norm.running_var]  # type: ignore[list-item]
+
+
+SHAPES = [(5000, 4, 32), (33, 32, 32), (3000, 64, 40), (2000, 301, 300), (5000, 128, 128)]
+
+
+@pytest.mark.parametrize(("rows", "ins", "outs"), SHAPES)
+def test_a_linear_and_its_norm_are_what_they_are_apart(rows: int, ins: int, outs: int) -> None:
+    torch.manual_seed(0)
+    linear, norm = nn.Linear(ins, outs).double(), CountedBatchNorm(outs).double().train()
+    x, weight, copies = torch.randn(rows, ins).double(), torch.randn(rows, outs).double(), torch.randint(0, 5, (rows,))
+    there = [copy.deepcopy(m).float().cuda() for m in (linear, norm)]
+    found = _normed(x.float().cuda(), *there, copies.cuda(), weight.float().cuda())  # type: ignore[arg-type]
+    exact = _normed(x, linear, norm, copies, weight)
+    for value, reference in zip(found, exact):
+        assert (value.double().cpu() - reference).norm() <= 2e-6 * reference.norm().clamp(min=1e-3)
+
+
+def test_the_same_bits_every_time() -> None:
+    graphs = random_graphs(6, 12, seed=1, channels=3)
+    results = []
+    for _ in range(2):
+        torch.manual_seed(0)
+        model = enfa.DSGNN(3, 32, 2, 3).cuda().train()
+        plan = enfa.make_plan(graphs, enfa.NodeMarking(), model.spec).to("cuda")
+        F.cross_entropy(model(plan), torch.arange(6, device="cuda") % 2).backward()
+        results.append([p.grad for p in model.parameters()])
+    assert all(torch.equal(a, b) for a, b in zip(*results))
