@@ -98,6 +98,7 @@ class Run:
                 print(line_of(row), f"  took {time.perf_counter() - begin:.1f} s", flush=True)
                 for kernel in row.get("kernels", [])[: 14 if batch == 128 else 0]:
                     print(f"      {kernel[2]:8.1f} us {kernel[1]:4d} x  {kernel[0]}", flush=True)
+                row["kernels"] = row.get("kernels", [])[:12]
                 self.write("steps", {"ceilings": limits, "rows": rows})
         return [line_of(row) for row in rows]
 

@@ -21,6 +21,10 @@ def _faster(entry: dict[str, Any]) -> str:
     return _few_digits(entry["full"]["ms"] / entry["distinct"]["ms"]) + "×"
 
 
+def _hardware(on: dict[str, Any]) -> str:
+    return f"{on['cpu']}, {on['threads']} threads, {on['memory_gb']} GB, torch {on['torch']}"
+
+
 def _line(entry: dict[str, Any], random: dict[str, Any] | None) -> str:
     jk = ", JK concat" if entry["jk"] == "concat" else ""
     what = f"{entry['task']}: {entry['graphs']} graphs, {entry['conv'].upper()}, {entry['num_layers']} layers × "
@@ -38,21 +42,20 @@ def figures(results: Path) -> str:
     """The table, its hardware, and how fast datasets compile."""
     step, compiled = (json.loads((results / f"{name}.json").read_text()) for name in ("step", "compile"))
     entries = {(e["task"], e["sample"]): e for e in step["results"]}
-    on = step["machine"]
     lines = [
         "| one training step | full, ms | ego, ms | distinct, ms | full / distinct | on a random sample | "
         "peak MB: full / ego / distinct |",
         "|---|--:|--:|--:|--:|--:|--:|",
         *(_line(e, entries.get((task, "random"))) for (task, sample), e in entries.items() if sample == "first"),
         "",
-        f"{on['cpu']}, {on['threads']} threads, {on['memory_gb']} GB, torch {on['torch']}, float32; node marking; "
-        "forward, backward and Adam, medians; the first graphs of each file, and as many drawn at random.",
+        f"{_hardware(step['machine'])}, float32; node marking; forward, backward and Adam, medians; the first graphs of "
+        "each file, and as many drawn at random.",
     ]
     whole = [
         f"{e['dataset']} {_few_digits(e['compile_s'])} s ({_few_digits(e['rows_per_s'] / 1e6)} million rows per second)"
         for e in compiled["results"]
     ]
-    lines += [f"Compiling a whole dataset, once, four layers: {', '.join(whole)}."]
+    lines += ["", f"Compiling a whole dataset, once, four layers: {', '.join(whole)}; {_hardware(compiled['machine'])}."]
     return "\n".join(lines)
 
 

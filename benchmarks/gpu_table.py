@@ -1,0 +1,136 @@
+"""Write docs/gpu.md from results/gpu: ``python benchmarks/gpu_table.py``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+HEAD = """# Training steps on a GPU
+
+Generated from `results/gpu` by `python benchmarks/gpu_table.py`; measured by `benchmarks/gpu.py`, whose help says how to
+run it. {device}, torch {torch}, CUDA {cuda}, {date}. A step is forward, loss, backward and Adam in float32, median of
+many by CUDA events, on `numpy.random.RandomState(0).permutation(len)[:batch]` of each dataset. The models: GIN, width
+32, JK concat, 4 layers on PROTEINS and 5 on CEXP; GINE, width 300, 5 layers on molhiv and moltox21; GINE, width 128, 4
+layers on peptides-func.
+
+How to get it: `enfa train` captures steps as CUDA graphs by itself (`graphed: auto`, see [training](training.md)); in
+code of your own `enfa.nn.GraphedStep` does. TF32: `torch.set_float32_matmul_precision("high")`; bfloat16:
+`precision: bf16`, or `GraphedStep(..., autocast=torch.bfloat16)`.
+"""
+NAMES = {
+    "full": "conventional, eager", "full compiled": "conventional, torch.compile", "ego": "ego, eager",
+    "distinct eager": "distinct, eager", "distinct graphed": "**distinct, captured**",
+    "distinct graphed tf32": "distinct, captured, TF32", "distinct graphed bf16": "distinct, captured, bfloat16",
+}  # fmt: skip
+
+
+def _table(head: list[str], rows: list[list[str]]) -> list[str]:
+    line = "| " + " | ".join(head) + " |"
+    return [line, "|---" + "|--:" * (len(head) - 1) + "|", *("| " + " | ".join(row) + " |" for row in rows), ""]
+
+
+def _ms(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return "–"
+    if "ms" not in row:
+        return row.get("skipped") or "failed"
+    return f"{row['ms']:.3g}"
+
+
+def steps(found: dict[str, Any]) -> list[str]:
+    rows = {(r["case"], r["batch"], r["policy"], r["variant"]): r for r in found["rows"]}
+    cases = list(dict.fromkeys(r["case"] for r in found["rows"]))
+    limits = found["ceilings"]
+    lines = ["## Milliseconds per step, node marking, batch 128", ""]
+    lines += _table(
+        ["", *cases],
+        [[name, *(_ms(rows.get((c, 128, "marking", v))) for c in cases)] for v, name in NAMES.items()],
+    )
+    lines += ["## Peak memory, MB, node marking, batch 128", ""]
+    wanted = ("full", "ego", "distinct graphed")
+    lines += _table(
+        ["", *cases],
+        [
+            [NAMES[v]] + [f"{r['peak_bytes'] / 1e6:,.0f}" if (r := rows.get((c, 128, "marking", v), {})).get("ms") else "–"
+                          for c in cases]
+            for v in wanted
+        ],
+    )  # fmt: skip
+    lines += [
+        "## Distinct, captured, against the hardware's floor",
+        "",
+        "The floor is the larger of two times: the bytes that a step must move over the measured bandwidth of a copy "
+        f"({limits['copy_bytes_per_s'] / 1e12:.2f} TB/s), and its products over the measured rate of a large float32 "
+        f"matrix product ({limits['fp32_flop_per_s'] / 1e12:.1f} TFLOP/s).",
+        "",
+    ]
+    body = []
+    for batch in (32, 128, 512):
+        for policy in ("marking", "edge deletion"):
+            each = [rows.get((c, batch, policy, "distinct graphed"), {}) for c in cases]
+            cells = [f"{r['ms']:.3g} ({r['ratio']:.1f}×)" if "ms" in r else "–" for r in each]
+            if any(c != "–" for c in cells):
+                body.append([f"batch {batch}, {policy}", *cells])
+    return lines + _table(["ms (× floor)", *cases], body)
+
+
+def errors(found: dict[str, Any]) -> list[str]:
+    wanted = {
+        "float64 distinct, kernels": "float64", "float32 distinct, kernels": "float32",
+        "float32 full, plain": "float32, conventional", "tf32 distinct": "TF32", "bf16 distinct": "bfloat16",
+    }  # fmt: skip
+    lines = [
+        "## Errors",
+        "",
+        "One training step on eight graphs against the conventional plan in float64 with plain PyTorch operators: the "
+        "largest difference of any entry of outputs, gradients and buffers, relative to the largest entry among its kind. "
+        "Gradients of the first layers suffer most: they have gone through every BatchNorm.",
+        "",
+    ]
+    rows = []
+    for name, result in found.items():
+        if isinstance(result, dict):
+            rows.append([name, *(f"{result[k][0]:.1g}" if k in result else "–" for k in wanted)])
+    lines += _table(["", *wanted.values()], rows)
+    good = [r for r in found.values() if isinstance(r, dict)]
+    bits = ("same bits", "graphed steps equal eager ones, bit for bit", "graphed steps repeat, bit for bit")
+    counts = [sum(bool(r.get(b)) for r in good) for b in bits]
+    return lines + [
+        f"Of {len(good)} cases, {counts[0]} gave the same bits when run twice; captured steps equalled eager ones bit for "
+        f"bit in {counts[1]} and repeated bit for bit in {counts[2]}.",
+        "",
+    ]
+
+
+def epochs(found: list[dict[str, Any]]) -> list[str]:
+    lines = [
+        "## Epochs, end to end",
+        "",
+        "Shuffled, node marking: batches cut and padded by worker processes, moved, and stepped through, against the sum "
+        "of the same steps on batches that are on the GPU already.",
+        "",
+    ]
+    rows = [
+        [r["case"], str(r["batch"]), str(r["batches"]), f"{r['epoch_s']:.3g}", f"{r['steps_s']:.3g}", f"{r['ratio']:.2f}",
+         str(r["buckets"]), f"{100 * r['waste']:.0f}%", str(r["workers"])]
+        for r in found
+        if "ratio" in r
+    ]  # fmt: skip
+    head = ["", "batch", "batches", "epoch, s", "its steps, s", "ratio", "buckets", "padding", "workers"]
+    return lines + _table(head, rows)
+
+
+def page(folder: Path) -> str:
+    files = {p.stem: json.loads(p.read_text()) for p in folder.glob("*.json")}
+    about = {**files["steps"]["about"]}
+    about["date"] = about["date"][:10]
+    lines = [HEAD.format(**about), *steps(files["steps"]["results"]), *errors(files["check"]["results"])]
+    if "epoch" in files:
+        lines += epochs(files["epoch"]["results"])
+    return "\n".join(lines).rstrip() + "\n"
+
+
+if __name__ == "__main__":
+    (ROOT / "docs" / "gpu.md").write_text(page(ROOT / "results" / "gpu"))
