@@ -97,7 +97,8 @@ def errors(found: dict[str, Any]) -> list[str]:
     good = [r for r in found.values() if isinstance(r, dict)]
     bits = ("same bits", "graphed steps equal eager ones, bit for bit", "graphed steps repeat, bit for bit")
     counts = [sum(bool(r.get(b)) for r in good) for b in bits]
-    return lines + [
+    return [
+        *lines,
         f"Of {len(good)} cases, {counts[0]} gave the same bits when run twice; captured steps equalled eager ones bit for "
         f"bit in {counts[1]} and repeated bit for bit in {counts[2]}.",
         "",
