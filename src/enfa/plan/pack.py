@@ -10,7 +10,7 @@ from torch import Tensor
 
 from enfa.plan.table import Plan
 
-__all__ = ["Layout", "layout_of", "pack", "unpack"]
+__all__ = ["Layout", "layout_of", "pack", "places", "unpack"]
 
 _ALIGNED = 256  # bytes; kernels read 16 at a time
 Layout = tuple[tuple[torch.dtype, tuple[int, ...]], ...]
@@ -21,7 +21,7 @@ def layout_of(plan: Plan) -> Layout:
     return tuple((t.dtype, tuple(t.shape)) for t in plan.tensors())
 
 
-def _places(layout: Layout) -> tuple[list[tuple[int, int]], int]:
+def places(layout: Layout) -> tuple[list[tuple[int, int]], int]:
     """First byte and number of bytes of every array, and the bytes of all."""
     places, at = [], 0
     for dtype, shape in layout:
@@ -34,7 +34,7 @@ def _places(layout: Layout) -> tuple[list[tuple[int, int]], int]:
 def pack(plan: Plan, out: Tensor | None = None) -> Tensor:
     """uint8 [bytes]: all arrays of a plan on the CPU, one behind the other; into ``out`` where it is given."""
     tensors = plan.tensors()
-    places, total = _places(layout_of(plan))
+    places, total = places(layout_of(plan))
     out = torch.empty(total, dtype=torch.uint8) if out is None else out[:total]
     for tensor, (at, size) in zip(tensors, places):
         if size:
@@ -47,7 +47,7 @@ def unpack(block: Tensor, plan: Plan) -> Plan:
     layout = layout_of(plan)
 
     def views() -> Iterator[Tensor]:
-        for (dtype, shape), (at, size) in zip(layout, _places(layout)[0]):
+        for (dtype, shape), (at, size) in zip(layout, places(layout)[0]):
             yield block[at : at + size].view(dtype).reshape(shape)
 
     found = views()
