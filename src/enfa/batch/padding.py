@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from enfa.plan.pack import places
-from enfa.plan.sizes import END, Slot, slots_of
+from enfa.plan.sizes import END, Slot, is_rows, slots_of
 from enfa.plan.table import Plan
 
-__all__ = ["Bucket", "Form", "pad_plan"]
+__all__ = ["Bucket", "Form", "countable", "pad_plan"]
 
 
 class Form:
@@ -22,7 +22,7 @@ class Form:
 
     def __init__(self, plan: Plan) -> None:
         """``plan``: prepared and lean; any will do."""
-        if not _counts(plan):
+        if not countable(plan):
             raise ValueError("Expected a plan of at least two nodes to pad others like it, got one with fewer")
         self.plan, self.num_graphs = plan, plan.num_graphs
         slots, leaves = slots_of(plan), plan.leaves()
@@ -41,6 +41,9 @@ class Form:
         # a table that padding points into needs a padding row to point to; only entries of lists go without
         self._spare = np.array([name in read for name in self.names], np.int64)
 
+        self.rows = np.array([is_rows(name) for name in self.names])
+        """bool [names]: sizes of tables, which are what a step costs."""
+
     def sizes(self, tensors: list[Tensor]) -> np.ndarray:
         """int64 [names]: the least sizes that a plan with these arrays fits into."""
         found = [tensors[k].shape[axis] - more for k, axis, more in self._where]
@@ -50,13 +53,13 @@ class Form:
         """Whether a plan differs in nothing but sizes. One that BatchNorm would refuse is not padded either."""
         return (
             plan.num_graphs == self.num_graphs
-            and _counts(plan)
+            and countable(plan)
             and len(tensors) == len(self.kinds)
             and all(t.dtype == dtype for t, (dtype, _) in zip(tensors, self.kinds))
         )
 
 
-def _counts(plan: Plan) -> bool:
+def countable(plan: Plan) -> bool:
     """Whether every BatchNorm has two rows to average: their number is the only one that code asks for."""
     return plan.num_pairs > 1 and (plan.spec.context is None or len(plan.readout.node_graph) > 1)
 

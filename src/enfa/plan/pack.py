@@ -23,20 +23,20 @@ def layout_of(plan: Plan) -> Layout:
 
 def places(layout: Layout) -> tuple[list[tuple[int, int]], int]:
     """First byte and number of bytes of every array, and the bytes of all."""
-    places, at = [], 0
+    found, at = [], 0
     for dtype, shape in layout:
         size = math.prod(shape) * dtype.itemsize
-        places.append((at, size))
+        found.append((at, size))
         at += -(-size // _ALIGNED) * _ALIGNED
-    return places, at
+    return found, at
 
 
 def pack(plan: Plan, out: Tensor | None = None) -> Tensor:
     """uint8 [bytes]: all arrays of a plan on the CPU, one behind the other; into ``out`` where it is given."""
     tensors = plan.tensors()
-    places, total = places(layout_of(plan))
+    at_of, total = places(layout_of(plan))
     out = torch.empty(total, dtype=torch.uint8) if out is None else out[:total]
-    for tensor, (at, size) in zip(tensors, places):
+    for tensor, (at, size) in zip(tensors, at_of):
         if size:
             out[at : at + size] = tensor.contiguous().reshape(-1).view(torch.uint8)
     return out

@@ -14,7 +14,7 @@ from torch import Tensor
 from enfa.plan.order import Lists, SparseMap
 from enfa.plan.table import Context, Layer, Links, Plan, Readout
 
-__all__ = ["END", "Slot", "slots_of"]
+__all__ = ["END", "Slot", "is_rows", "slots_of"]
 
 END = "end"  # fill: the last value again, as in pointers
 Fill = int | str | tuple[str, ...]  # a value, END, or "last x": the last of the rows that size x counts
@@ -33,6 +33,11 @@ class Slot:
 
 def last(size: str | None) -> Fill:
     return 0 if size is None else f"last {size}"
+
+
+def is_rows(size: str) -> bool:
+    """Whether a size counts the rows of a table that convs run on."""
+    return size.startswith(("rows ", "conv rows ", "contexts ")) and size.split(" ")[-1].isdigit()
 
 
 class _Walk:
