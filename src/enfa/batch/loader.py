@@ -13,7 +13,7 @@ from enfa.edits import Subsample
 from enfa.plan.prepare import Needs, prepare
 from enfa.plan.table import Plan
 
-__all__ = ["DataLoader"]
+__all__ = ["Batches", "DataLoader"]
 
 
 class _Plans(torch.utils.data.Dataset):
@@ -30,7 +30,7 @@ class _Plans(torch.utils.data.Dataset):
         return plan if self.needs is None else prepare(plan, self.needs)
 
 
-class _Batches(torch.utils.data.Sampler):
+class Batches(torch.utils.data.Sampler):
     """The batches of one epoch: a function of (seed, epoch), whatever else draws random numbers."""
 
     def __init__(
@@ -53,13 +53,17 @@ class _Batches(torch.utils.data.Sampler):
         """Found by this name on the sampler by trainers that resume runs."""
         self.epoch = epoch
 
-    def batches(self) -> list[np.ndarray]:
+    def batches(self, epoch: int | None = None) -> list[np.ndarray]:
         order = self.graphs
         if self.shuffle:
-            order = order[np.random.default_rng([self.seed, self.epoch]).permutation(len(order))]
+            epoch = self.epoch if epoch is None else epoch
+            order = order[np.random.default_rng([self.seed, epoch]).permutation(len(order))]
+        if self.cost is None:
+            found = [order[i : i + self.batch_size] for i in range(0, len(order), self.batch_size)]
+            return found[:-1] if self.drop_last and found and len(found[-1]) < self.batch_size else found
         found, start, rows = [], 0, 0
         for end, graph in enumerate(order):
-            more = 0 if self.cost is None else int(self.cost[graph])
+            more = int(self.cost[graph])
             full = end - start >= self.batch_size
             if self.max_rows is not None and end > start and rows + more > self.max_rows:
                 full = True
@@ -129,7 +133,7 @@ class DataLoader(torch.utils.data.DataLoader):
         if len(chosen) == 0:
             raise ValueError("Expected at least one graph to load, got none: is the split empty?")
         cost = compiled.rows_per_graph() if max_rows is not None else None
-        self.sampled = _Batches(chosen, batch_size, shuffle, seed, drop_last, cost, max_rows, shard)
+        self.sampled = Batches(chosen, batch_size, shuffle, seed, drop_last, cost, max_rows, shard)
         # torch draws a seed for the workers: not from the global generator, whose next numbers are dropout's
         options.setdefault("generator", torch.Generator().manual_seed(seed))
         super().__init__(

@@ -20,7 +20,7 @@ from enfa.plan.order import Lists, SparseMap
 from enfa.plan.table import Links, Sums
 
 __all__ = [
-    "apply_map", "gather", "link_sum", "list_sums", "merged_sum", "segment_ids", "segment_max", "segment_sum",
+    "apply_map", "entry_sums", "gather", "link_sum", "list_sums", "merged_sum", "segment_ids", "segment_max", "segment_sum",
     "target_rows", "weighted_sum",
 ]  # fmt: skip
 
@@ -28,6 +28,8 @@ __all__ = [
 def _bag(index: Tensor, table: Tensor, ptr: Tensor, weight: Tensor | None = None) -> Tensor:
     if len(ptr) == 1:
         return table.new_zeros(0, table.shape[1])
+    if ptr.device.type == "cpu" and int(ptr[-1]) < len(index):  # entries behind the last list, in a padded plan
+        index, weight = index[: ptr[-1]], None if weight is None else weight[: ptr[-1]]
     return F.embedding_bag(
         index, table.contiguous(), ptr, mode="sum", include_last_offset=True, per_sample_weights=weight
     )
@@ -40,6 +42,11 @@ def list_sums(table: Tensor, lists: Lists) -> Tensor:
 
         return triton_sums(table, lists)
     return _bag(lists.index, table, lists.ptr, None if lists.weight is None else lists.weight.to(table.dtype))
+
+
+def entry_sums(entries: Tensor, ptr: Tensor) -> Tensor:
+    """Sums of consecutive entries, without a gradient."""
+    return _bag(torch.arange(len(entries), dtype=ptr.dtype, device=ptr.device), entries, ptr)
 
 
 class _Map(torch.autograd.Function):
@@ -68,7 +75,7 @@ class _SegmentSum(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, entries: Tensor, ptr: Tensor, segment: Tensor) -> Tensor:
         ctx.segment = segment
-        return _bag(torch.arange(len(entries), device=ptr.device), entries, ptr)
+        return entry_sums(entries, ptr)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -92,7 +99,7 @@ class _Max(torch.autograd.Function):
         sums: Sums = ctx.sums
         # every (subgraph, node) pair that attains the maximum gets an equal part
         ties = (table.index_select(0, sums.row) == out.index_select(0, segment)) * sums.count[:, None].to(grad.dtype)
-        total = _bag(torch.arange(len(sums.row), device=grad.device), ties, sums.ptr)
+        total = entry_sums(ties, sums.ptr)
         share = (grad / total.clamp(min=1)).index_select(0, segment) * ties
         return list_sums(share, readers(sums.row, len(table), sums.cache, "readers")), None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import Any, TypeVar
 
 from torch import Tensor
@@ -56,12 +57,37 @@ class Arrays:
 
     def tensors(self, cached: bool = True) -> list[Tensor]:
         """Every tensor held that has values, each once, in the order of :meth:`map`."""
+        return [tensor for tensor in self.leaves(cached) if not tensor.is_meta]
+
+    def leaves(self, cached: bool = True) -> list[Tensor]:
+        """As :meth:`tensors`, those without values too."""
         found: list[Tensor] = []
+        done: set[int] = set()
 
-        def note(tensor: Tensor) -> Tensor:
-            if not tensor.is_meta:
-                found.append(tensor)
-            return tensor
+        def walk(value: Any) -> None:
+            if isinstance(value, Tensor):
+                if id(value) not in done:
+                    done.add(id(value))
+                    found.append(value)
+            elif isinstance(value, Arrays):
+                if id(value) not in done:
+                    done.add(id(value))
+                    for name, derived in _names(type(value)):
+                        if cached or not derived:
+                            walk(getattr(value, name))
+            elif isinstance(value, (list, tuple)):
+                for v in value:
+                    walk(v)
+            elif isinstance(value, dict):
+                for v in value.values():
+                    walk(v)
 
-        self.map(note, cached)
+        walk(self)
         return found
+
+
+@cache
+def _names(kind: type[Arrays]) -> list[tuple[str, bool]]:
+    """Fields in the order in which :meth:`Arrays.map` visits them: the arrays, then what was derived from them."""
+    of = fields(kind)
+    return [(f.name, False) for f in of if f.init] + [(f.name, True) for f in of if not f.init]

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from enfa.plan.table import Plan
 
-__all__ = ["Layout", "layout_of", "pack", "unpack"]
+__all__ = ["Layout", "layout_of", "pack", "places", "unpack"]
 
 _ALIGNED = 256  # bytes; kernels read 16 at a time
 Layout = tuple[tuple[torch.dtype, tuple[int, ...]], ...]
@@ -21,22 +21,22 @@ def layout_of(plan: Plan) -> Layout:
     return tuple((t.dtype, tuple(t.shape)) for t in plan.tensors())
 
 
-def _places(layout: Layout) -> tuple[list[tuple[int, int]], int]:
+def places(layout: Layout) -> tuple[list[tuple[int, int]], int]:
     """First byte and number of bytes of every array, and the bytes of all."""
-    places, at = [], 0
+    found, at = [], 0
     for dtype, shape in layout:
         size = math.prod(shape) * dtype.itemsize
-        places.append((at, size))
+        found.append((at, size))
         at += -(-size // _ALIGNED) * _ALIGNED
-    return places, at
+    return found, at
 
 
 def pack(plan: Plan, out: Tensor | None = None) -> Tensor:
     """uint8 [bytes]: all arrays of a plan on the CPU, one behind the other; into ``out`` where it is given."""
     tensors = plan.tensors()
-    places, total = _places(layout_of(plan))
+    at_of, total = places(layout_of(plan))
     out = torch.empty(total, dtype=torch.uint8) if out is None else out[:total]
-    for tensor, (at, size) in zip(tensors, places):
+    for tensor, (at, size) in zip(tensors, at_of):
         if size:
             out[at : at + size] = tensor.contiguous().reshape(-1).view(torch.uint8)
     return out
@@ -47,7 +47,7 @@ def unpack(block: Tensor, plan: Plan) -> Plan:
     layout = layout_of(plan)
 
     def views() -> Iterator[Tensor]:
-        for (dtype, shape), (at, size) in zip(layout, _places(layout)[0]):
+        for (dtype, shape), (at, size) in zip(layout, places(layout)[0]):
             yield block[at : at + size].view(dtype).reshape(shape)
 
     found = views()

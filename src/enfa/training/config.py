@@ -71,7 +71,12 @@ class Config:
     precision: Literal["32", "64", "bf16", "16"] = _setting("float32, float64, or mixed with bfloat16 or float16", "32")
     accelerator: Literal["auto", "cpu", "gpu"] = _setting("where to run", "auto")
     devices: int = _setting("processes of distributed training, a device each", 1)
-    num_workers: int = _setting("processes that slice batches ahead", 0)
+    num_workers: int | None = _setting(
+        "processes that make batches ahead (None: on a GPU one per core but one, at most 8; else none)", None
+    )
+    graphed: Literal["auto"] | bool = _setting(
+        "pad batches to a few sizes and replay captured steps (auto: on one GPU, with the distinct plan)", "auto"
+    )
     threads: int | None = _setting("threads of PyTorch on the CPU (None: as many as there are cores)", None)
 
     name: str = _setting("name of the run (by default the name of the config file)", "run")
@@ -86,13 +91,26 @@ class Config:
             if getattr(self, name) < 1:
                 raise ValueError(f"Expected {name} >= 1, got {getattr(self, name)}")
         for name in ("fold", "fold_seed", "seed", "num_workers", "weight_decay"):
-            if getattr(self, name) < 0:
+            if (getattr(self, name) or 0) < 0:
                 raise ValueError(f"Expected {name} >= 0, got {getattr(self, name)}")
         for name in ("lr", "lr_decay"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"Expected {name} > 0, got {getattr(self, name)}")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"Expected dropout from 0 to below 1, got {self.dropout}")
+        if self.graphed is True and (reason := self.not_graphed()):
+            raise ValueError(f"Expected settings that can be graphed with graphed=true, got {reason}")
+
+    def not_graphed(self) -> str | None:
+        """The setting with which steps cannot be captured, if there is one."""
+        wrong = {
+            "plan": self.plan != "distinct",  # others are made anew for every batch
+            "devices": self.devices > 1,
+            "max_rows": self.max_rows is not None,  # the number of graphs must not vary
+            "precision": self.precision == "16",  # whose loss is scaled by what the CPU decides
+            "readout": self.readout not in ("sum", "mean", "max"),
+        }
+        return next((f"{name}={getattr(self, name)}" for name, is_wrong in wrong.items() if is_wrong), None)
 
     @classmethod
     def make(cls, values: Mapping[str, Any]) -> Config:
@@ -114,8 +132,8 @@ class Config:
 
 # What may differ between a run and its continuation: where and how long it runs, not what it computes.
 RUNS_ON = frozenset(
-    {"root", "cache", "epochs", "early_stopping", "stop_at", "accelerator", "devices", "num_workers", "threads", "name",
-     "out", "paper"}
+    {"root", "cache", "epochs", "early_stopping", "stop_at", "accelerator", "devices", "num_workers", "graphed",
+     "threads", "name", "out", "paper"}
 )  # fmt: skip
 # What makes a model that a checkpoint's weights fit into.
 MODEL = (

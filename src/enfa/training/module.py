@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,16 +14,21 @@ from torch import Tensor
 from torchmetrics import SumMetric
 
 from enfa.batch import CompiledDataset, DataLoader
+from enfa.batch.packed import Packed, PackedLoader
+from enfa.nn.graphed import GraphedForward, GraphedStep
 from enfa.plan.pack import pack, unpack
 from enfa.plan.prepare import Needs, lean, prepare
 from enfa.plan.table import Plan
 from enfa.training.build import Problem, make_model
 from enfa.training.config import Config
 from enfa.training.disk import write_csv
+from enfa.training.graphed import Chunks, on_gpu, uses_graphs, workers
 from enfa.training.lightning import pl
 from enfa.training.score import make_metric, summed_loss
 
 __all__ = ["Batches", "TrainingModule"]
+
+Batch = Plan | Iterator[Packed]
 
 
 def moved(plan: Plan, needs: Needs, device: torch.device) -> Plan:
@@ -53,6 +59,14 @@ class TrainingModule(pl.LightningModule):
         self.curve: list[dict[str, float]] = []
         """What every finished epoch came to. Saved with the checkpoint, so a resumed run has all of it."""
         self.csv: Path | None = None
+        self.graphed = uses_graphs(config)
+        self.automatic_optimization = not self.graphed
+        self._step: GraphedStep | None = None
+        self._forward: GraphedForward | None = None
+        self._sums: Tensor | None = None  # of the loss and of the labels, in this epoch
+        self.labels = torch.empty(0)  # of all graphs, where batches do not bring theirs
+        self._found: list[Tensor] = []  # logits of a validation pass
+        self._of: list[np.ndarray] = []  # and their graphs
         self._lr = self._valid = float("nan")
         self._began, self._earlier = time.monotonic(), 0.0
 
@@ -60,6 +74,11 @@ class TrainingModule(pl.LightningModule):
     def seconds(self) -> float:
         """Since the run began, without the time between an interruption and the resumption."""
         return self._earlier + time.monotonic() - self._began
+
+    @property
+    def _mixed(self) -> torch.dtype | None:
+        """In graphed training Lightning knows of no precision: its autocast would keep old weights from step to step."""
+        return torch.bfloat16 if self.graphed and self.config.precision == "bf16" else None
 
     def forward(self, plan: Plan) -> Tensor:
         return self.model(plan)
@@ -71,11 +90,15 @@ class TrainingModule(pl.LightningModule):
         multiply by their number, because DistributedDataParallel averages gradients where it should add.
         """
         logits = self.model(plan)
-        logits = logits.float() if logits.dtype in (torch.bfloat16, torch.float16) else logits
         assert plan.y is not None
-        total, count = summed_loss(logits, plan.y, self.problem.task)
-        self.train_loss.update(total.detach())
-        self.train_labels.update(count)
+        return self.mean_loss(logits, plan.y)
+
+    def mean_loss(self, logits: Tensor, y: Tensor) -> Tensor:
+        logits = logits.float() if logits.dtype in (torch.bfloat16, torch.float16) else logits
+        total, count = summed_loss(logits, y, self.problem.task)
+        if self._sums is None or self._sums.device != total.device:
+            self._sums = torch.zeros(2, dtype=torch.float64, device=total.device)
+        self._sums += torch.stack([total.detach().double(), count.double()])
         ranks = 1
         if dist.is_available() and dist.is_initialized():
             ranks = dist.get_world_size()
@@ -83,18 +106,36 @@ class TrainingModule(pl.LightningModule):
             dist.all_reduce(count)
         return total * ranks / count.clamp(min=1)
 
-    def transfer_batch_to_device(self, batch: Plan, device: torch.device, dataloader_idx: int) -> Plan:
-        return batch if device.type == "cpu" else moved(batch, self.model.needs, device)
+    def transfer_batch_to_device(self, batch: Batch, device: torch.device, dataloader_idx: int) -> Batch:
+        return moved(batch, self.model.needs, device) if isinstance(batch, Plan) and device.type != "cpu" else batch
 
     def on_train_epoch_start(self) -> None:
         state = np.random.SeedSequence([self.config.seed, self.current_epoch, self.global_rank])
         torch.manual_seed(int(state.generate_state(1, np.uint64)[0] >> 1))
-        self._lr = float(self.trainer.optimizers[0].param_groups[0]["lr"])
+        # a rate on the GPU is a float32
+        self._lr = float(f"{float(self.trainer.optimizers[0].param_groups[0]['lr']):.7g}")
+        if self._sums is not None:
+            self._sums.zero_()
 
-    def training_step(self, plan: Plan, _: int) -> Tensor:
-        return self.loss(plan)
+    def training_step(self, batch: Batch, _: int) -> Tensor | None:
+        if isinstance(batch, Plan):
+            return self.loss(batch)
+        if self._step is None:
+            optimiser = self.trainer.optimizers[0]
+            self._step = GraphedStep(self.model, optimiser, self.mean_loss, autocast=self._mixed)
+        # Lightning counts the steps of its own optimiser wrappers, and checkpoints by that count
+        counted = self.trainer.fit_loop.epoch_loop.manual_optimization.optim_step_progress
+        for _ in self._step.run(batch):
+            counted.increment_ready()
+            counted.increment_completed()
+        return None
 
     def on_train_epoch_end(self) -> None:
+        if self.graphed:
+            self.lr_schedulers().step()  # type: ignore[union-attr]
+        if self._sums is not None:
+            for metric, total in zip((self.train_loss, self.train_labels), self._sums):
+                metric.update(total)
         loss = float(self.train_loss.compute()) / max(float(self.train_labels.compute()), 1.0)
         self.train_loss.reset()
         self.train_labels.reset()
@@ -103,16 +144,32 @@ class TrainingModule(pl.LightningModule):
         if self.csv is not None and self.trainer.is_global_zero:
             write_csv(self.csv, self.curve)
 
-    def validation_step(self, plan: Plan, _: int) -> None:
-        self.valid_score.update(self.model(plan), plan.y)
+    def validation_step(self, batch: Batch, _: int) -> None:
+        if isinstance(batch, Plan):
+            self.valid_score.update(self.model(batch), batch.y)
+            return
+        if self._forward is None:
+            self._forward = GraphedForward(self.model, autocast=self._mixed)
+        for packed in batch:
+            self._found.append(self._forward(packed))
+            self._of.append(packed.graphs)
 
     def on_validation_epoch_end(self) -> None:
+        if self._found:  # once for all batches: every update of a metric waits for the device
+            y = self.labels[torch.from_numpy(np.concatenate(self._of))]
+            logits = torch.cat(self._found)
+            self.valid_score.update(logits, y.to(logits.device))
+            self._found, self._of = [], []
         self._valid = float(self.valid_score.compute())
         self.valid_score.reset()
         self.log("valid/score", self._valid, prog_bar=True, sync_dist=True)
 
+    def teardown(self, stage: str) -> None:
+        self._step = self._forward = None  # Lightning moves the weights, which captured graphs do not see
+
     def test_step(self, plan: Plan, _: int) -> None:
-        self.test_score.update(self.model(plan), plan.y)
+        with torch.autocast(self.device.type, self._mixed or torch.bfloat16, enabled=self._mixed is not None):
+            self.test_score.update(self.model(plan), plan.y)
 
     def on_test_epoch_end(self) -> None:
         self.log("test/score", float(self.test_score.compute()), sync_dist=True)
@@ -120,13 +177,25 @@ class TrainingModule(pl.LightningModule):
 
     def configure_optimizers(self) -> dict[str, Any]:  # type: ignore[override]
         c = self.config
-        optimiser = torch.optim.Adam(self.model.parameters(), lr=c.lr, weight_decay=c.weight_decay)
+        captured: dict[str, Any] = {}
+        if self.graphed and self.device.type == "cuda":
+            captured = {"fused": True, "capturable": True}
+        # a rate that a captured step is to follow has to be a tensor from the start: schedulers then change it in place
+        lr = torch.tensor(c.lr, device=self.device) if captured else c.lr
+        optimiser = torch.optim.Adam(self.model.parameters(), lr=lr, weight_decay=c.weight_decay, **captured)
         schedule = torch.optim.lr_scheduler.StepLR(optimiser, c.lr_decay_every, c.lr_decay)
         return {"optimizer": optimiser, "lr_scheduler": {"scheduler": schedule, "interval": "epoch"}}
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         from enfa import __version__
 
+        # numbers, whatever they are here: a run may be resumed in another way
+        for state in checkpoint.get("optimizer_states", ()):
+            for group in state["param_groups"]:
+                group["lr"], group["initial_lr"] = float(group["lr"]), float(group["initial_lr"])
+        for state in checkpoint.get("lr_schedulers", ()):
+            for name in ("base_lrs", "_last_lr"):
+                state[name] = [float(lr) for lr in state[name]]
         checkpoint["enfa"] = {
             "version": __version__,
             "config": self.config.to_dict(),
@@ -146,8 +215,19 @@ class Batches(pl.LightningDataModule):
         super().__init__()
         self.config, self.compiled, self.split = config, compiled, split
 
-    def _loader(self, part: str) -> DataLoader:
+    def _packed(self, part: str) -> Chunks:
+        c, module = self.config, cast(TrainingModule, cast(pl.Trainer, self.trainer).lightning_module)
+        module.labels = cast(Tensor, self.compiled.y)
+        loader = PackedLoader(
+            self.compiled, module.model.needs, c.batch_size, part == "train", workers(c), c.seed,
+            graphs=self.split[part], pin=on_gpu(c),
+        )  # fmt: skip
+        return Chunks(loader)
+
+    def _loader(self, part: str) -> DataLoader | Chunks:
         c, trainer = self.config, self.trainer
+        if part != "test" and trainer is not None and cast(TrainingModule, trainer.lightning_module).graphed:
+            return self._packed(part)
         shard = (0, 1) if trainer is None else (trainer.global_rank, trainer.world_size)
         needs = None
         if trainer is not None and trainer.strategy.root_device.type != "cpu":
@@ -156,7 +236,7 @@ class Batches(pl.LightningDataModule):
             self.compiled,
             c.batch_size,
             shuffle=part == "train",
-            num_workers=c.num_workers,
+            num_workers=workers(c),
             max_rows=c.max_rows,
             seed=c.seed,
             graphs=self.split[part],
@@ -164,11 +244,11 @@ class Batches(pl.LightningDataModule):
             needs=needs,
         )
 
-    def train_dataloader(self) -> DataLoader:
+    def train_dataloader(self) -> DataLoader | Chunks:
         return self._loader("train")
 
-    def val_dataloader(self) -> DataLoader:
+    def val_dataloader(self) -> DataLoader | Chunks:
         return self._loader("valid")
 
-    def test_dataloader(self) -> DataLoader:
+    def test_dataloader(self) -> DataLoader | Chunks:
         return self._loader("test")

@@ -19,6 +19,7 @@ from enfa.training.build import Problem, compile_for, open_benchmark
 from enfa.training.checkpoint import check_same_model, check_same_run, load_checkpoint
 from enfa.training.config import Config
 from enfa.training.disk import write_json, write_text
+from enfa.training.graphed import uses_graphs
 from enfa.training.record import Record, hardware
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ _ADVICE = (
     ".*lr_scheduler.step.*",
     ".*callbacks used to create.*",
     ".*overridden `transfer_batch_to_device`.*",
+    ".*resuming from a checkpoint that ended before.*",
+    ".*`training_step` returned `None`.*",
 )
 
 
@@ -153,7 +156,7 @@ def _trainer(config: Config, folder: Path, progress: bool, deadline: float | Non
         accelerator=accelerator,
         devices=config.devices,
         strategy="ddp" if config.devices > 1 else "auto",
-        precision=_PRECISION[config.precision],
+        precision="32-true" if uses_graphs(config) else _PRECISION[config.precision],
         max_epochs=config.epochs,
         callbacks=callbacks,
         logger=_logger(folder),
@@ -219,7 +222,8 @@ def evaluate(config: Config, checkpoint: str | Path | None = None, part: str = "
 
         accelerator = "gpu" if config.accelerator != "cpu" and torch.cuda.is_available() else "cpu"
         trainer = pl.Trainer(
-            accelerator=accelerator, devices=1, precision=_PRECISION[config.precision], logger=False,
+            accelerator=accelerator, devices=1, logger=False,
+            precision="32-true" if uses_graphs(config) else _PRECISION[config.precision],
             enable_progress_bar=progress, enable_checkpointing=False, use_distributed_sampler=False,
         )  # fmt: skip
         scores = trainer.test(run.module, run.batches, ckpt_path=str(path), weights_only=True, verbose=False)

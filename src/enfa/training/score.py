@@ -21,7 +21,7 @@ def summed_loss(logits: Tensor, y: Tensor, task: str) -> tuple[Tensor, Tensor]:
     ``"multiclass"``: logits [G, C], y int64 [G], cross entropy. ``"binary"``: logits, y [G, T], binary cross entropy.
     """
     if task == "multiclass":
-        return F.cross_entropy(logits, y, reduction="sum"), torch.tensor(float(len(y)), device=y.device)
+        return F.cross_entropy(logits, y, reduction="sum"), torch.full((), float(len(y)), device=y.device)
     measured = ~y.isnan()
     each = F.binary_cross_entropy_with_logits(logits, y.nan_to_num().to(logits.dtype), reduction="none")
     return (each * measured).sum(), measured.sum().float()

@@ -2,16 +2,49 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 from enfa.nn.convs.base import MLP, Conv
-from enfa.nn.segment import gather, segment_sum, target_rows
+from enfa.nn.segment import entry_sums, gather, segment_ids, segment_sum, target_rows
 from enfa.nn.triton import accelerated
 from enfa.plan.derive import kind_lists, merged_map
+from enfa.plan.order import Lists, SparseMap
 from enfa.plan.table import Links
 
 __all__ = ["GINE"]
+
+
+def _messages(table: Tensor, edge: Tensor, row: Tensor, kind: Tensor) -> tuple[Tensor, Tensor]:
+    """The arguments of ReLU of some messages, and which are messages: an own row has kind -1."""
+    own = table.new_zeros(1, table.shape[1])
+    return table.index_select(0, row) + torch.cat([own, edge]).index_select(0, kind + 1), (kind >= 0)[:, None]
+
+
+class _Listed(torch.autograd.Function):
+    """What ``enfa.nn.triton.gine`` computes, from the same lists."""
+
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, edge: Tensor, merged: SparseMap, kinds: Lists) -> Tensor:
+        ctx.save_for_backward(table, edge)
+        ctx.lists = merged.backward, kinds
+        lists = merged.forward
+        assert lists.other is not None
+        value, sent = _messages(table, edge, lists.index, lists.other)
+        return entry_sums(torch.where(sent, value.relu(), value), lists.ptr)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        (table, edge), (back, kinds) = ctx.saved_tensors, ctx.lists
+        ends = int(back.ptr[-1]), int(kinds.ptr[-1])
+        value, sent = _messages(table, edge, segment_ids(back.ptr, ends[0]), back.other[: ends[0]])
+        above = grad.index_select(0, back.index[: ends[0]])
+        of_table = entry_sums(torch.where(sent & (value <= 0), 0, above), back.ptr)
+        value, _ = _messages(table, edge, kinds.other[: ends[1]], segment_ids(kinds.ptr, ends[1]))
+        above = grad.index_select(0, kinds.index[: ends[1]])
+        return of_table, entry_sums(torch.where(value > 0, above, 0), kinds.ptr), None, None
 
 
 class GINE(Conv):
@@ -40,6 +73,9 @@ class GINE(Conv):
 
             merged, kinds = merged_map(links, len(rows), kinds=True), kind_lists(links, len(edge))
             return self.mlp.hidden(gine_sum(rows, features, merged, kinds))
+        if links.in_row.is_meta:  # a lean plan has both orders and nothing else
+            both = merged_map(links, len(rows), kinds=True), kind_lists(links, len(edge))
+            return self.mlp.hidden(_Listed.apply(rows, features, *both))
         sent = gather(rows, links.in_row, links.cache, "in")  # [M, in]
         message = torch.relu(sent + gather(features, links.in_edge, links.cache, "edge"))
         incoming = segment_sum(message, links.in_ptr, target_rows(links))
