@@ -3,11 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
-from enfa.training import Config, fit, read_config
+from enfa.training import fit, read_config
 from enfa.training.checkpoint import load_checkpoint
 from enfa.training.run import BEST, LAST, folder_of
 
