@@ -1,6 +1,6 @@
 """How fast training steps are on a GPU, how exact, and how far from what the hardware allows.
 
-    PYTHONPATH=src python benchmarks/gpu.py --data FOLDER [--only check:3,steps:4] [--out results/gpu]
+    PYTHONPATH=src python benchmarks/gpu.py --data FOLDER [--only check:3,steps:4,epoch:4] [--out results/gpu]
 
 FOLDER holds the datasets as .npz files. Writes one JSON file per section, with device, versions and date, and prints a
 table at the end. A section stops when its minutes are used up; what has been measured by then is written.
@@ -22,6 +22,8 @@ import torch
 
 from gpu_parts.cases import CASES, POLICIES, Dataset
 from gpu_parts.check import check
+from gpu_parts.epoch import epoch
+from gpu_parts.epoch import line_of as epoch_line
 from gpu_parts.measure import ceilings
 from gpu_parts.steps import VARIANTS, measure
 from gpu_parts.tune import lists, norms, products, together
@@ -43,6 +45,7 @@ class Run:
         self.out = Path(args.out or os.environ.get("OUT") or "results/gpu")
         self.out.mkdir(parents=True, exist_ok=True)
         self.end = 0.0
+        self.batches, self.workers = args.batches, args.workers
         self.data = {c.name: Dataset(Path(args.data), c) for c in CASES if not args.cases or c.name in args.cases}
         self.cases = [c for c in CASES if c.name in self.data]
         self.about = {
@@ -53,7 +56,7 @@ class Run:
     def section(self, name: str) -> list[str]:
         name, _, minutes = name.partition(":")
         self.end = time.perf_counter() + 60 * float(minutes or 60)
-        return {"check": self.check, "steps": self.steps, "tune": self.tune}[name]()
+        return {"check": self.check, "steps": self.steps, "tune": self.tune, "epoch": self.epoch}[name]()
 
     def over(self) -> bool:
         return time.perf_counter() > self.end
@@ -102,6 +105,23 @@ class Run:
                 self.write("steps", {"ceilings": limits, "rows": rows})
         return [line_of(row) for row in rows]
 
+    def epoch(self) -> list[str]:
+        rows: list[dict[str, Any]] = []
+        for batch in self.batches:
+            for case in self.cases:
+                if self.over():
+                    break
+                row: dict[str, Any] = {"case": case.name, "batch": batch, "policy": "marking"}
+                try:
+                    row |= epoch(case, self.data[case.name], "marking", batch, self.workers)
+                except Exception:
+                    row |= {"error": traceback.format_exc()}
+                    print(row["error"], flush=True)
+                rows.append(row)
+                print(epoch_line(row), flush=True)
+                self.write("epoch", rows)
+        return [epoch_line(row) for row in rows]
+
     def tune(self) -> list[str]:
         lines: list[str] = []
         shapes = ((40000, 300), (82000, 128), (71000, 32))
@@ -145,8 +165,10 @@ def line_of(row: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True)
-    parser.add_argument("--only", default="check,steps", help="such as check:3,steps:4 (sections and minutes)")
+    parser.add_argument("--only", default="check,steps", help="such as check:3,epoch:4 (sections and minutes)")
     parser.add_argument("--cases", default="", type=lambda s: s.split(",") if s else [])
+    parser.add_argument("--batches", default=[128, 32], type=lambda s: [int(b) for b in s.split(",")], help="for epoch")
+    parser.add_argument("--workers", default=None, type=int, help="for epoch; by default one per core but one, at most 8")
     parser.add_argument("--out", default="")
     args = parser.parse_args()
     run = Run(args)

@@ -65,3 +65,39 @@ def test_same_as_unpadded(number: int) -> None:
     _assert_same(_results(model, plan), expected)
     for sizes in (None, _larger(plan, number)):
         _assert_same(_results(model, pad_plan(plan, sizes)), expected)
+
+
+def test_sizes_that_do_not_exist_or_do_not_suffice() -> None:
+    case = {**CASES[0], "context": "none", "conv": "gin", "edges": "none"}
+    graphs = _graphs(case, 0)
+    model = live_model(case, graphs)
+    plan = _lean(graphs, POLICIES[case["policy"]], model)
+    with pytest.raises(ValueError, match="Expected sizes that the plan has, got rowz"):
+        pad_plan(plan, {"rowz": 3})
+    with pytest.raises(ValueError, match=r"Expected rows 1 >= .* to pad a plan, got less"):
+        pad_plan(plan, {"rows 1": 1})
+    with pytest.raises(ValueError, match="Expected a prepared plan"):
+        pad_plan(enfa.make_plan(graphs, POLICIES[case["policy"]], model.spec))
+
+
+def test_a_bucket_gives_every_batch_the_same_layout() -> None:
+    graphs = random_graphs(20, 8, seed=1, channels=2)
+    model = enfa.DSGNN(2, 6, 2, 3)
+    plans = [_lean(graphs[i : i + 4], enfa.NodeMarking(), model) for i in range(0, 20, 4)]
+    form = Form(plans[0])
+    bucket = Bucket(form, np.max([form.sizes(plan.tensors()) for plan in plans], 0))
+    layouts = set()
+    for plan in plans:
+        block = torch.empty(bucket.nbytes, dtype=torch.uint8)
+        bucket.write(plan.tensors(), bucket.arrays(block.numpy()))
+        layouts.add(layout_of(bucket.view(block)))
+        torch.testing.assert_close(model.eval()(bucket.view(block)), model(plan))
+    assert len(layouts) == 1 and len({layout_of(plan) for plan in plans}) > 1
+
+
+def test_a_single_pair_is_not_padded() -> None:
+    """BatchNorm refuses it, and must get to see it."""
+    lonely = degenerate_graphs(2)["one node"]
+    model = enfa.DSGNN(2, 6, 2, 2)
+    with pytest.raises(ValueError, match="at least two nodes"):
+        pad_plan(_lean([lonely], enfa.NodeMarking(), model))

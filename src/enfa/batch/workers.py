@@ -16,6 +16,7 @@ __all__ = ["Workers"]
 
 Task = tuple[int, int, int]
 _TASK, _RESULT = struct.Struct("qqq"), struct.Struct("q")
+_OPEN: set[int] = set()  # the main process's ends of all pipes, of which every fork gets copies
 _FAILED = -(2**63)  # then the length of a traceback, and the traceback
 
 
@@ -30,9 +31,9 @@ def _read(pipe: int, size: int) -> bytes:
     return found
 
 
-def _serve(work: Callable[..., int], tasks: int, results: int, others: list[int]) -> None:
+def _serve(work: Callable[..., int], tasks: int, results: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the main process's affair: it closes the pipes
-    for pipe in others:
+    for pipe in _OPEN:  # with these kept open, no process would ever hear that the main one has closed them
         os.close(pipe)
     torch.set_num_threads(1)
     try:
@@ -56,9 +57,8 @@ class Workers:
         self.processes = []
         for _ in range(count):
             (tasks, ours), (mine, results) = os.pipe(), os.pipe()
-            # a process that kept our ends of the pipes open would outlive us
-            others = [ours, mine, *(pipe for pair in self._pipes for pipe in pair)]
-            process = context.Process(target=_serve, args=(work, tasks, results, others), daemon=True)
+            _OPEN.update((ours, mine))
+            process = context.Process(target=_serve, args=(work, tasks, results), daemon=True)
             process.start()
             os.close(tasks)
             os.close(results)
@@ -93,10 +93,14 @@ class Workers:
         """Let the processes end. They finish what they are at."""
         for pair in self._pipes:
             for pipe in pair:
+                _OPEN.discard(pipe)
                 os.close(pipe)
         self._pipes = []
         for process in self.processes:
             process.join(5)
+            if process.is_alive():
+                process.terminate()
+        self.processes = []
 
     def __del__(self) -> None:
         self.close()

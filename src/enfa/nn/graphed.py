@@ -181,7 +181,7 @@ class GraphedStep(_Graphed):
     Example::
 
         step = enfa.nn.GraphedStep(model, optimiser, loss)
-        for batch in enfa.PackedLoader(compiled, model.needs, 128, shuffle=True, num_workers=8, pin=True):
+        for batch in enfa.batch.PackedLoader(compiled, model.needs, 128, shuffle=True, num_workers=8, pin=True):
             total += step(batch)  # a tensor on the device: nothing waits
     """
 

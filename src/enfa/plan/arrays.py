@@ -72,7 +72,8 @@ class Arrays:
             elif isinstance(value, Arrays):
                 if id(value) not in done:
                     done.add(id(value))
-                    for name, derived in _names(type(value)):
+                    kind: Any = type(value)
+                    for name, derived in _names(kind):
                         if cached or not derived:
                             walk(getattr(value, name))
             elif isinstance(value, (list, tuple)):
@@ -87,7 +88,7 @@ class Arrays:
 
 
 @cache
-def _names(kind: type[Arrays]) -> list[tuple[str, bool]]:
+def _names(kind: Any) -> list[tuple[str, bool]]:
     """Fields in the order in which :meth:`Arrays.map` visits them: the arrays, then what was derived from them."""
     of = fields(kind)
     return [(f.name, False) for f in of if f.init] + [(f.name, True) for f in of if not f.init]

@@ -122,10 +122,12 @@ class TrainingModule(pl.LightningModule):
             return self.loss(batch)
         if self._step is None:
             optimiser = self.trainer.optimizers[0]
+            for group in optimiser.param_groups:
+                group["fused"] = True if self.device.type == "cuda" else group["fused"]
             self._step = GraphedStep(self.model, optimiser, self.mean_loss, autocast=self._mixed)
         # Lightning counts the steps of its own optimiser wrappers, and checkpoints by that count
         counted = self.trainer.fit_loop.epoch_loop.manual_optimization.optim_step_progress
-        for _ in self._step.run(batch):
+        for _loss in self._step.run(batch):
             counted.increment_ready()
             counted.increment_completed()
         return None
@@ -192,7 +194,8 @@ class TrainingModule(pl.LightningModule):
         # numbers, whatever they are here: a run may be resumed in another way
         for state in checkpoint.get("optimizer_states", ()):
             for group in state["param_groups"]:
-                group["lr"], group["initial_lr"] = float(group["lr"]), float(group["initial_lr"])
+                group |= {"lr": float(group["lr"]), "initial_lr": float(group["initial_lr"])}
+                group |= {"capturable": False, "fused": None}
         for state in checkpoint.get("lr_schedulers", ()):
             for name in ("base_lrs", "_last_lr"):
                 state[name] = [float(lr) for lr in state[name]]
@@ -214,6 +217,7 @@ class Batches(pl.LightningDataModule):
     def __init__(self, config: Config, compiled: CompiledDataset, split: dict[str, np.ndarray]) -> None:
         super().__init__()
         self.config, self.compiled, self.split = config, compiled, split
+        self._open: list[PackedLoader] = []
 
     def _packed(self, part: str) -> Chunks:
         c, module = self.config, cast(TrainingModule, cast(pl.Trainer, self.trainer).lightning_module)
@@ -222,7 +226,13 @@ class Batches(pl.LightningDataModule):
             self.compiled, module.model.needs, c.batch_size, part == "train", workers(c), c.seed,
             graphs=self.split[part], pin=on_gpu(c),
         )  # fmt: skip
+        self._open.append(loader)
         return Chunks(loader)
+
+    def teardown(self, stage: str) -> None:
+        for loader in self._open:
+            loader.close()
+        self._open.clear()
 
     def _loader(self, part: str) -> DataLoader | Chunks:
         c, trainer = self.config, self.trainer

@@ -15,7 +15,9 @@ from enfa.training.record import Record
 __all__ = ["Results", "Summary"]
 
 # Where and which run it was, not what was computed: no reason to run again.
-_PLACE = {"root", "cache", "accelerator", "devices", "num_workers", "graphed", "threads", "name", "out", "paper", "fold", "seed"}
+_PLACE = {
+    "root", "cache", "accelerator", "devices", "num_workers", "graphed", "threads", "name", "out", "paper", "fold", "seed",
+}  # fmt: skip
 OUT_OF_TIME = "out of time"
 
 

@@ -112,6 +112,7 @@ def _logger(folder: Path) -> Any:
 
 
 def _trainer(config: Config, folder: Path, progress: bool, deadline: float | None) -> pl.Trainer:
+    from enfa.training.last import LastCheckpoint
     from enfa.training.lightning import pl
 
     Callback, ModelCheckpoint = pl.callbacks.Callback, pl.callbacks.ModelCheckpoint
@@ -128,8 +129,7 @@ def _trainer(config: Config, folder: Path, progress: bool, deadline: float | Non
     }  # fmt: skip
     callbacks: list[Any] = [
         ModelCheckpoint(filename=BEST.removesuffix(".ckpt"), monitor="valid/score", **files),
-        # not save_last=True, which writes only when the best one is written
-        ModelCheckpoint(filename=LAST.removesuffix(".ckpt"), **files),
+        LastCheckpoint(folder / LAST),  # behind the best one, whose state it holds
     ]
     if deadline is not None:
         callbacks.append(Deadline())
@@ -175,8 +175,8 @@ def _started_by_another() -> bool:
 def fit(config: Config, *, resume: bool = False, progress: bool = True, deadline: float | None = None) -> Record | None:
     """Train, and return the run's record; None in processes that only helped.
 
-    ``deadline`` (of ``time.monotonic``) ends the run at the end of the epoch in which it passes. Checkpoints are
-    written at the end of every epoch, so an interrupted run loses the epoch it was in.
+    ``deadline`` (of ``time.monotonic``) ends the run at the end of the epoch in which it passes. An
+    interrupted run loses the epoch it was in (see LastCheckpoint).
     """
     folder = folder_of(config)
     last = folder / LAST

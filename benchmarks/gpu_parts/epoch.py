@@ -1,0 +1,100 @@
+"""A shuffled epoch end to end (slicing by workers, transfer, captured steps) against the sum of its steps."""
+
+from __future__ import annotations
+
+import gc
+import time
+from typing import Any
+
+import numpy as np
+import torch
+
+import enfa
+from enfa.batch.packed import PackedLoader, default_workers
+from enfa.nn import GraphedStep
+from gpu_parts.cases import POLICIES, Case, Dataset, loss_for, model_for
+
+MOST = 100  # batches of an epoch
+
+
+def _loader(data: Dataset, policy: str, model: Any, batch: int, workers: int) -> tuple[PackedLoader, float]:
+    """And the seconds that compiling took."""
+    chosen = np.sort(np.random.RandomState(0).permutation(len(data))[: MOST * batch])
+    graphs = [data.graph(g) for g in chosen]
+    begin = time.perf_counter()
+    compiled = enfa.compile(graphs, POLICIES[policy](), model.spec, progress=False)
+    compiled.y = data.targets(chosen)
+    seconds = time.perf_counter() - begin
+    return PackedLoader(compiled, model.needs, batch, True, workers, pin=True), seconds
+
+
+def _timed(loader: PackedLoader, step: GraphedStep | None) -> float:
+    """Seconds of an epoch; without a step, of making its batches alone."""
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    for packed in loader:
+        if step is not None:
+            step(packed)
+    torch.cuda.synchronize()
+    return time.perf_counter() - begin
+
+
+def _steps_ms(loader: PackedLoader, step: GraphedStep) -> tuple[float, int]:
+    """Milliseconds of the captured steps of an epoch, batches in device memory, and how many there are."""
+    waiting = []
+    for packed in loader:
+        found = step.captured.get(packed.bucket)
+        if found is not None:
+            waiting.append((found, packed.block.cuda()))  # type: ignore[union-attr]
+    times = []
+    for _ in range(3):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        torch.cuda.synchronize()
+        start.record()
+        for found, block in waiting:
+            found.block.copy_(block)
+            found.graph.replay()
+        end.record()
+        torch.cuda.synchronize()
+        times.append(start.elapsed_time(end))
+    return min(times), len(waiting)
+
+
+def epoch(case: Case, data: Dataset, policy: str, batch: int, workers: int | None = None) -> dict[str, Any]:
+    """Every graph is captured in the first epochs; of three more, the fastest counts."""
+    gc.collect()
+    torch.cuda.empty_cache()
+    workers = default_workers() if workers is None else workers
+    model = model_for(case, data, "cuda").train()
+    begin = time.perf_counter()
+    loader, compile_s = _loader(data, policy, model, batch, workers)
+    made = time.perf_counter() - begin
+    optimiser = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True, capturable=True)
+    step = GraphedStep(model, optimiser, loss_for(data))  # type: ignore[arg-type]
+    first = [_timed(loader, step) for _ in range(3)]
+    before = step.eager_steps
+    seconds = [_timed(loader, step) for _ in range(3)]
+    eager = step.eager_steps - before
+    alone = _timed(loader, None)
+    ms, replayed = _steps_ms(loader, step)
+    loader.close()
+    best = min(seconds)
+    return {
+        "batches": len(loader), "workers": workers, "buckets": str(loader.buckets), "captured": step.capture,
+        "block_mb": [round(b.nbytes / 1e6, 1) for b in loader.buckets.all], "unpadded": loader.unpadded,
+        "eager_in_timed": eager, "compile_s": compile_s, "ready_s": made, "first_epochs_s": first,
+        "epoch_s": seconds, "batches_alone_s": alone, "steps_ms": ms, "replayed": replayed,
+        "ratio": 1e3 * best / len(loader) / (ms / max(replayed, 1)),
+    }  # fmt: skip
+
+
+def line_of(row: dict[str, Any]) -> str:
+    head = f"{row['case']:14}{row['batch']:4} {row['policy']:14}"
+    if "ratio" not in row:
+        return head + row.get("error", "")[-200:]
+    step = row["steps_ms"] / max(row["replayed"], 1)
+    return head + (
+        f"epoch {1e3 * min(row['epoch_s']):8.1f} ms of {row['batches']} steps, step {step:.3f} ms, ratio {row['ratio']:.2f}; "
+        f"batches alone {1e3 * row['batches_alone_s'] / row['batches']:.3f} ms each by {row['workers']} workers; "
+        f"{row['buckets']}; unpadded {row['unpadded']}, eager {row['eager_in_timed']}"
+    )

@@ -1,0 +1,45 @@
+"""Few buckets, little waste."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from enfa.batch.buckets import MARGIN, MOST, choose_sizes
+
+ROWS = np.array([True, True, False])
+
+
+def _samples(spread: float, count: int = 60) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    scale = np.exp(spread * rng.standard_normal((count, 1))) * np.exp(0.02 * rng.standard_normal((count, 3)))
+    return np.ceil(scale * np.array([1000, 5000, 20000])).astype(np.int64)
+
+
+def test_every_sample_fits_and_buckets_are_nested() -> None:
+    for spread in (0.01, 0.3):
+        samples = _samples(spread)
+        found = choose_sizes(samples, ROWS)
+        assert 1 <= len(found) <= MOST
+        assert (samples <= found[-1]).all()
+        assert all((a <= b).all() for a, b in pairwise(found))
+
+
+def test_a_narrow_distribution_needs_fewer_than_a_wide_one() -> None:
+    narrow, wide = (choose_sizes(_samples(spread), ROWS) for spread in (0.005, 0.5))
+    assert len(narrow) <= 2 < len(wide)
+
+
+def test_the_cuts_are_the_best_ones() -> None:
+    """Two sorts of batches: a bucket for each, the first without any waste."""
+    samples = np.array([[100, 10, 5]] * 10 + [[1000, 100, 50]] * 10)
+    first, second = choose_sizes(samples, ROWS)
+    assert first[0] == 100 and second[0] == np.ceil(1000 * MARGIN)
+
+
+def test_a_small_table_does_not_decide() -> None:
+    samples = _samples(0.3)
+    samples[:, 0] = np.arange(len(samples)) % 7 + 1  # a handful of rows, as large in small batches as in large ones
+    found = choose_sizes(samples, ROWS)
+    assert len(found) > 2 and all(sizes[0] >= 7 for sizes in found)

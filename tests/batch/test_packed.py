@@ -1,0 +1,115 @@
+"""Packed batches are the plain loader's, whoever makes them."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+import enfa
+from enfa.batch.packed import Packed, PackedLoader
+from enfa.batch.workers import Workers
+from enfa.testing import random_graphs
+
+
+@pytest.fixture(scope="module")
+def model() -> enfa.DSGNN:
+    torch.manual_seed(0)
+    return enfa.DSGNN([5, 3], 6, 2, 3, "gine", edge_channels=[4, 3], jk="concat").double().eval()
+
+
+@pytest.fixture(scope="module")
+def compiled(graphs: list[Data], model: enfa.DSGNN) -> enfa.CompiledDataset:
+    return enfa.compile(graphs, enfa.NodeMarking(), model.spec, progress=False)
+
+
+@pytest.mark.parametrize("workers", [0, 1, 3])
+def test_same_batches_as_the_plain_loader(compiled: enfa.CompiledDataset, model: enfa.DSGNN, workers: int) -> None:
+    plain = enfa.DataLoader(compiled, 5, shuffle=True, seed=3)
+    packed = PackedLoader(compiled, model.needs, 5, True, workers, 3)
+    for _ in range(3):
+        one, other = list(plain), []
+        for batch in packed:
+            assert isinstance(batch, Packed)
+            with torch.no_grad():
+                other.append((batch.graphs, model(batch.plan)))
+        assert len(one) == len(other) == len(packed)
+        for plan, (ids, out) in zip(one, other):
+            assert plan.graph_ids.tolist() == ids.tolist()
+            torch.testing.assert_close(out, model(plan).detach(), rtol=1e-12, atol=1e-12)
+    packed.close()
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_bits_do_not_depend_on_workers_nor_on_what_was_broken_off(
+    compiled: enfa.CompiledDataset, model: enfa.DSGNN, workers: int
+) -> None:
+    reference, loader = (PackedLoader(compiled, model.needs, 4, True, w, 1) for w in (0, workers))
+    epochs = [[(b.block.clone(), b.graphs) for b in reference] for _ in range(4)]
+    for i, _ in enumerate(loader):
+        if i == 1:
+            break
+    for epoch in (1, 2):
+        for found, (block, graphs) in zip(loader, epochs[epoch], strict=True):
+            assert np.array_equal(found.graphs, graphs)
+            # what lies between two arrays is never read
+            parts = zip(found.bucket.arrays(found.block.numpy()), found.bucket.arrays(block.numpy()))
+            assert all(np.array_equal(a, b) for a, b in parts)
+    loader.set_epoch(1)
+    assert [b.graphs.tolist() for b in loader] == [g.tolist() for _, g in epochs[1]]
+    loader.close()
+
+
+def test_unshuffled_batches_are_kept(compiled: enfa.CompiledDataset, model: enfa.DSGNN) -> None:
+    kept, made = (PackedLoader(compiled, model.needs, 5, num_workers=1, keep=keep) for keep in (2**30, 0))
+    passes = [[[b.graphs.tolist(), model(b.plan).sum().item()] for b in loader] for loader in (kept, kept, made, made)]
+    assert passes[0] == passes[1] == passes[2] == passes[3]
+    assert kept._workers is None and made._workers is not None
+    made.close()
+
+
+def test_a_batch_larger_than_any_seen_comes_unpadded(model: enfa.DSGNN) -> None:
+    graphs = random_graphs(9, 6, channels=[5, 3], edge_channels=[4, 3], seed=1)
+    compiled = enfa.compile(graphs, enfa.NodeMarking(), model.spec, progress=False)
+    loader = PackedLoader(compiled, model.needs, 3, True, 1)
+    for bucket in loader.buckets.all:
+        bucket.sizes = bucket.sizes // 2
+    for batch, plan in zip(loader, enfa.DataLoader(compiled, 3, shuffle=True)):
+        assert batch.bucket is None
+        torch.testing.assert_close(model(batch.plan), model(plan))
+    assert loader.unpadded == 3
+    loader.close()
+
+
+def test_no_graphs(compiled: enfa.CompiledDataset, model: enfa.DSGNN) -> None:
+    with pytest.raises(ValueError, match="is the split empty"):
+        PackedLoader(compiled, model.needs, graphs=[])
+
+
+def _work(kind: int, a: int, b: int) -> int:
+    if kind == 1:
+        raise KeyError("not there")
+    if kind == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return a + b
+
+
+def test_workers_answer_in_order_and_their_failures_are_told() -> None:
+    workers, others = Workers(2, _work), Workers(1, _work)
+    for n in range(6):
+        workers.give((0, n, 10 * n))
+    assert [workers.take() for _ in range(6)] == [11 * n for n in range(6)]
+    workers.give((1, 0, 0))
+    with pytest.raises(RuntimeError, match="not there"):
+        workers.take()
+    workers.give((2, 0, 0))
+    with pytest.raises(RuntimeError, match="ended"):
+        workers.take()
+    processes = workers.processes[:]
+    workers.close()  # at once, although the others were forked later and have copies of its pipes
+    assert not any(process.is_alive() for process in processes)
+    others.close()
