@@ -114,12 +114,12 @@ def epochs(found: list[dict[str, Any]]) -> list[str]:
         "",
     ]
     rows = [
-        [r["case"], str(r["batch"]), str(r["batches"]), f"{r['epoch_s']:.3g}", f"{r['steps_s']:.3g}", f"{r['ratio']:.2f}",
-         str(r["buckets"]), f"{100 * r['waste']:.0f}%", str(r["workers"])]
+        [r["case"], str(r["batch"]), str(r["batches"]), f"{1e3 * min(r['epoch_s']) / r['batches']:.3g}",
+         f"{r['steps_ms'] / r['replayed']:.3g}", f"{r['ratio']:.2f}", str(r["workers"]), r["buckets"]]
         for r in found
         if "ratio" in r
     ]  # fmt: skip
-    head = ["", "batch", "batches", "epoch, s", "its steps, s", "ratio", "buckets", "padding", "workers"]
+    head = ["", "batch", "steps", "ms per step, epoch", "ms per step alone", "ratio", "workers", "padding"]
     return lines + _table(head, rows)
 
 

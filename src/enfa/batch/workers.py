@@ -32,7 +32,8 @@ def _read(pipe: int, size: int) -> bytes:
 
 
 def _serve(work: Callable[..., int], tasks: int, results: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the main process's affair: it closes the pipes
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the main process's affair: it ends us
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a trainer may have put something else there
     for pipe in _OPEN:  # with these kept open, no process would ever hear that the main one has closed them
         os.close(pipe)
     torch.set_num_threads(1)

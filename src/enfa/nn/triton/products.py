@@ -89,9 +89,10 @@ def _tall_kernel(
                 if SPLIT:
                     upper = upper_part(a)
                     lower = tl.load(w + K * N + at, held, 0)
-                    total = tl.dot(a - upper, b, total, input_precision=PRECISION, out_dtype=ACC)
-                    total = tl.dot(upper, lower, total, input_precision=PRECISION, out_dtype=ACC)
-                    total = tl.dot(upper, b, total, input_precision=PRECISION, out_dtype=ACC)
+                    # by itself first: the tensor cores cut off what they add, and would do so at the size of the total
+                    some = tl.dot(a - upper, b, input_precision=PRECISION, out_dtype=ACC)
+                    some = tl.dot(upper, lower, some, input_precision=PRECISION, out_dtype=ACC)
+                    total += tl.dot(upper, b, some, input_precision=PRECISION, out_dtype=ACC)
                 else:
                     total = tl.dot(a, b, total, input_precision=PRECISION, out_dtype=ACC)
         total += shift[None, :]
