@@ -1,5 +1,6 @@
 """Training on padded, packed batches is training."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,9 @@ def test_same_curve_as_ungraphed(config_file: Write, model: str, dropout: float,
     assert plain["epoch"] == packed["epoch"] and plain["lr_schedulers"] == packed["lr_schedulers"]
     for a, b in zip(plain["enfa"]["curve"], packed["enfa"]["curve"]):
         assert a == pytest.approx(b, rel=1e-10)
+    told = json.loads((folder_of(read_config(path, ["name=is-true"])) / "batches.json").read_text())
+    assert "more rows by padding" in told["train"]["padding"] and told["train"]["workers"] == workers
+    assert told["eager steps"] == packed["global_step"]
     for key, value in plain["state_dict"].items():
         torch.testing.assert_close(packed["state_dict"][key], value, rtol=1e-7, atol=1e-8)
 
