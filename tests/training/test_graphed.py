@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 import torch
 
+from enfa.batch.packed import PackedLoader
 from enfa.training import fit, read_config
 from enfa.training.checkpoint import load_checkpoint
+from enfa.training.graphed import Chunks
 from enfa.training.last import LastCheckpoint
-from enfa.training.run import BEST, LAST, folder_of
+from enfa.training.run import BEST, LAST, folder_of, prepare
 
 Write = Callable[..., Path]
 
@@ -122,3 +124,19 @@ def test_captured_training_resumes(config_file: Write) -> None:
     parts = _train(path, "name=parts", resume=True)
     for a, b in zip(whole["enfa"]["curve"], parts["enfa"]["curve"]):
         assert a == pytest.approx(b, rel=1e-5)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 50])
+def test_chunks_hold_every_batch_once_and_end_the_epoch(config_file: Write, size: int) -> None:
+    run = prepare(read_config(config_file()))
+    needs = run.module.model.needs
+    whole, cut = (PackedLoader(run.batches.compiled, needs, 8, shuffle) for shuffle in (True, True))
+    kept = PackedLoader(run.batches.compiled, needs, 8)
+    chunks = Chunks(cut, size)
+    for _ in range(2):
+        found = [[batch.graphs.tolist() for batch in chunk] for chunk in chunks]
+        assert len(found) == len(chunks) == -(-5 // size)
+        assert [b for chunk in found for b in chunk] == [batch.graphs.tolist() for batch in whole]
+    for chunk, _ in zip(Chunks(kept, size), range(len(Chunks(kept, size)))):  # as Lightning does: no further
+        list(chunk)
+    assert kept._kept is not None
