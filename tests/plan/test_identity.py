@@ -1,11 +1,12 @@
 """Identities of rows: the same in every plan, and different for rows that differ."""
 
 import pytest
+import torch
 from canonical import Numbers, of_plan
 from cases import POLICIES
 
 import enfa
-from enfa.plan.identity import row_identities
+from enfa.plan.identity import _over_links, _over_links_there, mix64, row_identities
 from enfa.testing import degenerate_graphs, random_graphs
 
 SPECS = [
@@ -43,3 +44,12 @@ def test_one_row_one_identity_in_every_plan(spec: enfa.Spec, policy: str) -> Non
 def test_is_computed_once() -> None:
     plan = enfa.make_plan(random_graphs(2), enfa.NodeMarking(), enfa.Spec(2))
     assert row_identities(plan) is row_identities(plan)
+
+
+def test_the_kernel_hashes_as_pytorch_does() -> None:
+    """Masks of dropout must not depend on the device."""
+    plan = enfa.make_plan(random_graphs(3, 6, seed=3, channels=2, loops=True), enfa.NodeMarking(), enfa.Spec(2))
+    before = mix64(torch.arange(len(plan.feature)), 99)
+    edge = mix64(torch.arange(len(plan.edge_mark)))
+    links = plan.layers[0].links
+    assert torch.equal(_over_links(before, links, edge), _over_links_there(before, links, edge))

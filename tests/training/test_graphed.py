@@ -1,5 +1,6 @@
 """Training on padded, packed batches is training."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,10 +9,12 @@ import numpy as np
 import pytest
 import torch
 
+from enfa.batch.packed import PackedLoader
 from enfa.training import fit, read_config
 from enfa.training.checkpoint import load_checkpoint
+from enfa.training.graphed import Chunks
 from enfa.training.last import LastCheckpoint
-from enfa.training.run import BEST, LAST, folder_of
+from enfa.training.run import BEST, LAST, folder_of, prepare
 
 Write = Callable[..., Path]
 
@@ -34,6 +37,9 @@ def test_same_curve_as_ungraphed(config_file: Write, model: str, dropout: float,
     assert plain["epoch"] == packed["epoch"] and plain["lr_schedulers"] == packed["lr_schedulers"]
     for a, b in zip(plain["enfa"]["curve"], packed["enfa"]["curve"]):
         assert a == pytest.approx(b, rel=1e-10)
+    told = json.loads((folder_of(read_config(path, ["name=is-true"])) / "batches.json").read_text())
+    assert "more rows by padding" in told["train"]["padding"] and told["train"]["workers"] == workers
+    assert told["eager steps"] == packed["global_step"]
     for key, value in plain["state_dict"].items():
         torch.testing.assert_close(packed["state_dict"][key], value, rtol=1e-7, atol=1e-8)
 
@@ -118,3 +124,19 @@ def test_captured_training_resumes(config_file: Write) -> None:
     parts = _train(path, "name=parts", resume=True)
     for a, b in zip(whole["enfa"]["curve"], parts["enfa"]["curve"]):
         assert a == pytest.approx(b, rel=1e-5)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 50])
+def test_chunks_hold_every_batch_once_and_end_the_epoch(config_file: Write, size: int) -> None:
+    run = prepare(read_config(config_file()))
+    needs = run.module.model.needs
+    whole, cut = (PackedLoader(run.batches.compiled, needs, 8, shuffle) for shuffle in (True, True))
+    kept = PackedLoader(run.batches.compiled, needs, 8)
+    chunks = Chunks(cut, size)
+    for _ in range(2):
+        found = [[batch.graphs.tolist() for batch in chunk] for chunk in chunks]
+        assert len(found) == len(chunks) == -(-5 // size)
+        assert [b for chunk in found for b in chunk] == [batch.graphs.tolist() for batch in whole]
+    for chunk, _ in zip(Chunks(kept, size), range(len(Chunks(kept, size)))):  # as Lightning does: no further
+        list(chunk)
+    assert kept._kept is not None

@@ -243,7 +243,7 @@ class PackedLoader:
 
     def _register(self) -> None:
         """After the workers were forked, so that they share nothing with CUDA."""
-        if self.pin and not self._registered:
+        if self.pin and not self.keep and not self._registered:  # blocks that are kept are pinned one by one
             self._registered, runtime, first = True, torch.cuda.cudart(), self._blocks.data_ptr()
             runtime.cudaHostRegister(first, self._blocks.numel(), 0)
             weakref.finalize(self, runtime.cudaHostUnregister, first)

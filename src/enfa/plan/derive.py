@@ -13,8 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from enfa.plan.kernels.order import merge_own, split_long
-from enfa.plan.kernels.slice import coalesce
+from enfa.plan.kernels.order import add_up, merge_own, split_long
 from enfa.plan.order import Lists, SparseMap, by_value, sparse_map
 from enfa.plan.table import Layer, Links, Plan, Readout, Sums
 
@@ -127,9 +126,9 @@ def bag_sizes(sums: Sums) -> Tensor:
 def _coalesced(ptr: Tensor, row: Tensor, count: Tensor) -> Sums:
     """Rows that an edit has not reached one layer earlier cancel: a shorter list of the same sums."""
     arrays = [t.cpu() for t in (ptr, row, count)]
-    new = [torch.zeros_like(t) for t in arrays]
-    scratch = torch.empty(int(arrays[0].diff().max()) if len(ptr) > 1 else 0, dtype=torch.int64)
-    length = coalesce(*(t.numpy() for t in (*arrays, scratch, *new)))
+    new = [torch.zeros_like(arrays[0]), torch.empty_like(arrays[1]), torch.empty_like(arrays[2])]
+    place = torch.full((int(row.max()) + 1 if len(row) else 0,), -1, dtype=torch.int64)
+    length = add_up(*(t.numpy() for t in (*arrays, place, *new)))
     return Sums(new[0], new[1][:length], new[2][:length]).to(ptr.device)
 
 

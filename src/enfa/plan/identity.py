@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from enfa.plan.derive import segment_ids, target_rows
+from enfa.plan.kernels.identity import over_links
 from enfa.plan.table import Links, Plan, Sums
 
 __all__ = ["mix64", "row_identities"]
@@ -34,6 +35,16 @@ def _content(values: Tensor) -> Tensor:
 
 
 def _over_links(before: Tensor, links: Links, edge: Tensor) -> Tensor:
+    if before.device.type == "cpu":
+        out = torch.empty(links.num_rows, dtype=torch.int64)
+        raw = (before, links.self_row, links.in_ptr, links.in_row, links.in_edge, edge, out)
+        over_links(*(t.numpy() for t in raw))
+        return out
+    return _over_links_there(before, links, edge)
+
+
+def _over_links_there(before: Tensor, links: Links, edge: Tensor) -> Tensor:
+    """The same on other devices."""
     message = mix64(before[links.in_row] + edge[links.in_edge], 3)
     total = before.new_zeros(links.num_rows).index_add_(0, target_rows(links), message)
     return mix64(mix64(before[links.self_row], 5) + total)

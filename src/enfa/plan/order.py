@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from enfa.plan.arrays import Arrays
-from enfa.plan.kernels.order import split_long, turn_round
+from enfa.plan.kernels.order import count_long, split_long, turn_round
 
 __all__ = ["CHUNK", "Lists", "SparseMap", "by_value", "lists", "sparse_map"]
 
@@ -47,15 +47,17 @@ class SparseMap(Arrays):
     backward: Lists
 
 
+_NONE = np.empty(0, np.int32)
+
+
 def _int32(tensor: Tensor) -> Tensor:
     return tensor.to(torch.int32)
 
 
 def _pieces(ptr: Tensor) -> tuple[Tensor, Tensor]:
-    behind = np.maximum(np.diff(ptr.numpy()) - CHUNK, 0)
-    extra = torch.zeros(3, int((-(-behind // CHUNK)).sum()), dtype=torch.int32)
-    long = torch.zeros(3, int(np.count_nonzero(behind)), dtype=torch.int32)
-    if long.shape[1]:
+    pieces, lists = count_long(ptr.numpy(), CHUNK)
+    extra, long = torch.zeros(3, pieces, dtype=torch.int32), torch.zeros(3, lists, dtype=torch.int32)
+    if lists:
         split_long(ptr.numpy(), CHUNK, CHUNK, extra.numpy(), long.numpy())
     return extra, long
 
@@ -71,11 +73,12 @@ def by_value(
     ptr: Tensor, index: Tensor, size: int, weight: Tensor | None = None, other: Tensor | None = None
 ) -> Lists:
     """For each value of ``index`` from 0 to ``size - 1`` the lists that hold it."""
-    new_ptr, at = torch.zeros(size + 1, dtype=torch.int32), torch.empty(size, dtype=torch.int32)
-    new_index, entry = torch.empty(len(index), dtype=torch.int32), torch.empty(len(index), dtype=torch.int32)
-    turn_round(*(t.numpy() for t in (ptr, index, new_ptr, at, new_index, entry)))
-    weight, other = (None if t is None else _int32(t.index_select(0, entry)) for t in (weight, other))
-    return Lists(new_ptr, new_index, weight, other, *_pieces(new_ptr))
+    new_ptr, new_index = np.zeros(size + 1, np.int32), np.empty(len(index), np.int32)
+    held = [_NONE if t is None else t.numpy() for t in (weight, other)]
+    new = [np.empty(len(values), np.int32) for values in held]
+    turn_round(ptr.numpy(), index.numpy(), *held, new_ptr, np.empty(size, np.int32), new_index, *new)
+    found, entries, w, o = (torch.from_numpy(values) for values in (new_ptr, new_index, *new))
+    return Lists(found, entries, None if weight is None else w, None if other is None else o, *_pieces(found))
 
 
 def sparse_map(

@@ -47,7 +47,6 @@ class Chunks:
 
     def __iter__(self) -> Iterator[Iterator[Packed]]:
         batches = iter(self.loader)
-        for _ in range(len(self)):
+        for _ in range(len(self) - 1):
             yield islice(batches, self.size)
-        for _ in batches:  # nothing is left, but the epoch must come to its end
-            pass
+        yield batches  # to its very end, where the loader notes that the epoch is over

@@ -65,6 +65,8 @@ class TrainingModule(pl.LightningModule):
         self._forward: GraphedForward | None = None
         self._sums: Tensor | None = None  # of the loss and of the labels, in this epoch
         self.labels = torch.empty(0)  # of all graphs, where batches do not bring theirs
+        self.steps: dict[str, int] = {}
+        """Of a graphed run that has ended: how many graphs were captured, and how many steps ran without one."""
         self._found: list[Tensor] = []  # logits of a validation pass
         self._of: list[np.ndarray] = []  # and their graphs
         self._lr = self._valid = float("nan")
@@ -167,6 +169,9 @@ class TrainingModule(pl.LightningModule):
         self.log("valid/score", self._valid, prog_bar=True, sync_dist=True)
 
     def teardown(self, stage: str) -> None:
+        if self._step is not None:
+            graphs = sum(graph is not None for graph in self._step.captured.values())
+            self.steps = {"captured graphs": graphs, "eager steps": self._step.eager_steps}
         self._step = self._forward = None  # Lightning moves the weights, which captured graphs do not see
 
     def test_step(self, plan: Plan, _: int) -> None:
@@ -217,7 +222,7 @@ class Batches(pl.LightningDataModule):
     def __init__(self, config: Config, compiled: CompiledDataset, split: dict[str, np.ndarray]) -> None:
         super().__init__()
         self.config, self.compiled, self.split = config, compiled, split
-        self._open: list[PackedLoader] = []
+        self._open: dict[str, PackedLoader] = {}
 
     def _packed(self, part: str) -> Chunks:
         c, module = self.config, cast(TrainingModule, cast(pl.Trainer, self.trainer).lightning_module)
@@ -226,13 +231,22 @@ class Batches(pl.LightningDataModule):
             self.compiled, module.model.needs, c.batch_size, part == "train", workers(c), c.seed,
             graphs=self.split[part], pin=on_gpu(c),
         )  # fmt: skip
-        self._open.append(loader)
+        self._open[part] = loader
         return Chunks(loader)
 
+    def report(self) -> dict[str, dict[str, Any]]:
+        """What padding costs, by part of the split: nothing where batches are not padded."""
+        return {
+            part: {
+                "padding": str(of.buckets), "mb": [round(b.nbytes / 1e6, 2) for b in of.buckets.all],
+                "unpadded": of.unpadded, "workers": of.num_workers,
+            }
+            for part, of in self._open.items()
+        }  # fmt: skip
+
     def teardown(self, stage: str) -> None:
-        for loader in self._open:
+        for loader in self._open.values():
             loader.close()
-        self._open.clear()
 
     def _loader(self, part: str) -> DataLoader | Chunks:
         c, trainer = self.config, self.trainer

@@ -198,6 +198,8 @@ def fit(config: Config, *, resume: bool = False, progress: bool = True, deadline
         run.module.csv = folder / "metrics.csv"
         trainer.fit(run.module, run.batches, ckpt_path=str(last) if resume else None, weights_only=True)
         test, seconds = None, run.module.seconds
+        if run.module.graphed:
+            write_json(folder / "batches.json", {**run.batches.report(), **run.module.steps})
         if not run.validates_on_test:
             best = str(folder / BEST)
             found = trainer.test(run.module, run.batches, ckpt_path=best, weights_only=True, verbose=False)

@@ -14,6 +14,7 @@ from typing import Any
 from enfa.training.build import open_benchmark
 from enfa.training.checkpoint import check_same_run, load_checkpoint
 from enfa.training.config import Config
+from enfa.training.graphed import workers
 from enfa.training.record import Record
 from enfa.training.results import Results
 from enfa.training.run import LAST, fit, folder_of, needs_lightning
@@ -118,6 +119,8 @@ def sweep(
         waiting: dict[Future[dict[str, Any] | None], Job] = {}
         for job in jobs:
             config = job.config if job.config.threads is not None else replace(job.config, threads=1)
+            if config.num_workers is None:  # they share the cores
+                config = replace(config, num_workers=workers(config) // at_once)
             waiting[pool.submit(_run, config.to_dict(), deadline)] = job
         try:
             while waiting:

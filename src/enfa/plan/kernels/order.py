@@ -2,15 +2,16 @@
 
 from numba import njit
 
-__all__ = ["merge_own", "split_long", "turn_round"]
+__all__ = ["add_up", "count_long", "merge_own", "split_long", "turn_round"]
 
 
 @njit(cache=True, nogil=True)
-def turn_round(ptr, index, new_ptr, at, new_index, entry):
-    """For every value of ``index`` the lists that hold it, in order, and the entry each came from.
+def turn_round(ptr, index, weight, other, new_ptr, at, new_index, new_weight, new_other):
+    """For every value of ``index`` the lists that hold it, in order, with what each entry carries.
 
-    ``new_ptr`` comes zeroed; ``at`` is scratch, one shorter.
+    ``new_ptr`` comes zeroed; ``at`` is scratch, one shorter. An empty ``weight`` or ``other`` is not read.
     """
+    weighted, more = len(weight) > 0, len(other) > 0
     for k in range(len(index)):
         new_ptr[index[k] + 1] += 1
     for v in range(len(at)):
@@ -19,9 +20,56 @@ def turn_round(ptr, index, new_ptr, at, new_index, entry):
     for n in range(len(ptr) - 1):
         for k in range(ptr[n], ptr[n + 1]):
             v = index[k]
-            new_index[at[v]] = n
-            entry[at[v]] = k
-            at[v] += 1
+            place = at[v]
+            at[v] = place + 1
+            new_index[place] = n
+            if weighted:
+                new_weight[place] = weight[k]
+            if more:
+                new_other[place] = other[k]
+
+
+@njit(cache=True, nogil=True)
+def add_up(ptr, row, count, place, new_ptr, new_row, new_count):
+    """Add up equal rows of every list and drop those whose counts cancel, the rest in order. Returns the new length.
+
+    ``place`` is scratch, -1 for every row of the table, and is left so. Nothing is sorted: a list costs its length.
+    """
+    end = 0
+    for n in range(len(ptr) - 1):
+        begin = end
+        for k in range(ptr[n], ptr[n + 1]):
+            r = row[k]
+            if place[r] < 0:
+                place[r] = end
+                new_row[end] = r
+                new_count[end] = count[k]
+                end += 1
+            else:
+                new_count[place[r]] += count[k]
+        kept = begin
+        for k in range(begin, end):
+            place[new_row[k]] = -1
+            if new_count[k] != 0:
+                new_row[kept] = new_row[k]
+                new_count[kept] = new_count[k]
+                kept += 1
+        end = kept
+        new_ptr[n + 1] = end
+    return end
+
+
+@njit(cache=True, nogil=True)
+def count_long(ptr, chunk):
+    """Lists of more than ``chunk`` entries, and the pieces of ``chunk`` that they have behind the first."""
+    pieces = 0
+    lists = 0
+    for n in range(len(ptr) - 1):
+        behind = ptr[n + 1] - ptr[n] - chunk
+        if behind > 0:
+            pieces += (behind + chunk - 1) // chunk
+            lists += 1
+    return pieces, lists
 
 
 @njit(cache=True, nogil=True)
