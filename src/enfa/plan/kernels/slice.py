@@ -1,79 +1,112 @@
-"""Mark, renumber, gather: the part of a table of distinct keys that some rows need."""
+"""Mark, renumber, gather: the part of a table of distinct keys that some rows need.
+
+The tables are much larger than any cache and the rows of a batch lie all over them, so reading them is waiting. The loops
+are therefore split (first gather, then number), ask for memory ahead, and have no branch that depends on what was read.
+"""
 
 import numpy as np
 from numba import njit
 
 from enfa.plan.kernels.intern import pack, sort_items
+from enfa.plan.kernels.prefetch import prefetch
 
-__all__ = ["coalesce", "collect", "counting_sort", "forget", "lengths", "pull", "pull_links"]
+__all__ = ["add_sums", "add_up", "coalesce", "collect", "collect_items", "counting_sort", "gather", "unpack"]
+
+_LOW = np.int64(0xFFFFFFFF)
+_AHEAD = 32  # keys, or numbers, between asking for memory and reading it
+_U = np.uint64  # numba checks signed places for being negative
+
+
+@njit(cache=True, inline="always")
+def _number(row, number, base, found, count):
+    """The new number of a row; ``count`` if it is a new one, which is then written where the next may overwrite it."""
+    known = np.int64(number[row]) - base
+    result = count if known < 0 else known
+    number[row] = result + base
+    found[_U(count)] = row
+    return result
 
 
 @njit(cache=True, nogil=True)
-def collect(ids, number, found, count, result):
-    """Number ids in the order in which they are first met. ``number[id]`` is -1 until then; returns the count."""
+def collect(ids, number, base, found, count, result):
+    """Number ids in the order in which they are first met; returns how many there are now.
+
+    ``number[id] - base`` is an id's new number, negative until it is met. ``found``, the ids by new number, has room for one
+    more than there can be.
+    """
+    last = len(ids) - 1
     for i in range(len(ids)):
-        row = ids[i]
-        if number[row] < 0:
-            number[row] = count
-            found[count] = row
-            count += 1
-        result[i] = number[row]
+        prefetch(number, np.int64(ids[min(i + _AHEAD, last)]))
+        result[i] = _number(_U(ids[i]), number, base, found, count)
+        count += result[i] == count
     return count
 
 
 @njit(cache=True, nogil=True)
-def forget(found, count, number):
-    """Undo :func:`collect` in time proportional to what it found."""
-    for i in range(count):
-        number[found[i]] = -1
-
-
-@njit(cache=True, nogil=True)
-def lengths(needed, ptr, out_ptr):
-    """``out_ptr``: where the items of each of some keys begin once they stand one behind the other."""
-    total = 0
-    for i in range(len(needed)):
-        out_ptr[i] = total
-        total += ptr[needed[i] + 1] - ptr[needed[i]]
-    out_ptr[len(needed)] = total
-
-
-@njit(cache=True, nogil=True)
-def pull_links(needed, owns, ptr, items, number, found, count, self_row, in_ptr, in_row, in_edge):
-    """:func:`pull` and :func:`collect` in one pass, so that each key is fetched from memory once."""
-    low = np.int64(0xFFFFFFFF)
-    for i in range(len(needed)):
-        own = owns[needed[i]]
-        if number[own] < 0:
-            number[own] = count
-            found[count] = own
-            count += 1
-        self_row[i] = number[own]
-        start = ptr[needed[i]]
-        at = in_ptr[i]
-        for k in range(in_ptr[i + 1] - at):
-            item = items[start + k]
-            row = item >> np.int64(32)
-            if number[row] < 0:
-                number[row] = count
-                found[count] = row
-                count += 1
-            in_row[at + k] = number[row]
-            in_edge[at + k] = np.int32(item & low)
+def collect_items(items, number, base, found, count, result, rest):
+    """:func:`collect` for the first halves of items; their second halves go to ``rest``."""
+    last = len(items) - 1
+    for i in range(len(items)):
+        prefetch(number, items[min(i + _AHEAD, last)] >> np.int64(32))
+        result[i] = _number(_U(items[i]) >> _U(32), number, base, found, count)
+        count += result[i] == count
+        rest[i] = np.int32(items[i] & _LOW)
     return count
 
 
 @njit(cache=True, nogil=True)
-def pull(needed, ptr, items, out_ptr, a, b):
-    """The items of some keys, unpacked. ``out_ptr`` is from :func:`lengths`."""
-    low = np.int64(0xFFFFFFFF)
-    for i in range(len(needed)):
-        start = ptr[needed[i]]
-        at = out_ptr[i]
-        for k in range(out_ptr[i + 1] - at):
-            item = items[start + k]
-            a[at + k] = item >> np.int64(32)
-            b[at + k] = np.int32(item & low)
+def gather(done, rows, owns, ptr, items, own, out_ptr, out):
+    """The keys of some rows, one behind the other, from row ``done`` on; returns the first one that ``out`` is too short for.
+
+    ``out`` must have room for four items more than a key has, because four are copied where there are fewer.
+    """
+    last = len(rows) - 1
+    end = out_ptr[done]
+    for i in range(done, len(rows)):
+        far = np.int64(rows[min(i + 2 * _AHEAD, last)])
+        prefetch(ptr, far)
+        prefetch(owns, far)
+        prefetch(items, ptr[_U(rows[min(i + _AHEAD, last)])])
+        row = _U(rows[i])
+        start = ptr[row]
+        length = ptr[row + _U(1)] - start
+        if end + length + 4 > len(out):
+            return i
+        own[i] = owns[row]
+        if start + 4 <= len(items):
+            for k in range(4):
+                out[_U(end + k)] = items[_U(start + k)]
+            for k in range(4, length):
+                out[_U(end + k)] = items[_U(start + k)]
+        else:
+            for k in range(length):
+                out[_U(end + k)] = items[_U(start + k)]
+        end += length
+        out_ptr[i + 1] = end
+    return len(rows)
+
+
+@njit(cache=True, nogil=True)
+def unpack(items, a, b):
+    """Both halves of items."""
+    for i in range(len(items)):
+        a[i] = items[i] >> np.int64(32)
+        b[i] = np.int32(items[i] & _LOW)
+
+
+@njit(cache=True, nogil=True)
+def add_up(index, amount, total):
+    """``total[index] += amount``, one after the other."""
+    for i in range(len(index)):
+        total[_U(index[i])] += amount[i]
+
+
+@njit(cache=True, nogil=True)
+def add_sums(ptr, row, count, weight, total):
+    """``total[row] += count * weight`` with one weight for each list of rows."""
+    for n in range(len(ptr) - 1):
+        for k in range(ptr[n], ptr[n + 1]):
+            total[_U(row[k])] += count[k] * weight[n]
 
 
 @njit(cache=True, nogil=True)
