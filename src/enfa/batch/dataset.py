@@ -83,7 +83,8 @@ class CompiledDataset:
         ids = ids.astype(np.int64)
         if ids.size and not (ids.min() >= 0 and ids.max() < len(self)):
             raise IndexError(f"Expected graphs 0 to {len(self) - 1}, got {ids.min()} to {ids.max()}")
-        if len(np.unique(ids)) != len(ids):
+        ordered = np.sort(ids)
+        if (ordered[1:] == ordered[:-1]).any():
             raise ValueError("Expected each graph at most once, got some twice")
         return ids
 
@@ -124,7 +125,7 @@ class CompiledDataset:
         tables = [layer.rows for layer in self.rows.layers]
         every = [self.rows.start, self.rows.deltas]
         every += [table for layer in self.rows.layers for table in layer.tables.values()]
-        size = sum(4 * len(t) + 8 * (len(t) + 1) + 8 * int(t.size[1]) for t in every)
+        size = sum(8 * (len(t) + 1) + 8 * int(t.size[1]) for t in every)
         size += self.rows.base_row.nbytes + self.rows.sub_delta.nbytes + self.sources.x.nbytes
         return Cost([len(t) for t in tables], [int(t.size[1]) for t in tables], size)
 

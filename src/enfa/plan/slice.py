@@ -93,14 +93,15 @@ class Slicer:
         using = np.bincount(sub_graph[edited], minlength=len(graphs))  # subgraphs that pool base rows
         # contexts are those of all nodes; roots alone need no base pool
         with_base = np.arange(len(graphs)) if spec.context is not None else np.flatnonzero(using * (not spec.pruned))
-        nodes = np.diff(s.node_ptr)[graphs[with_base]]
+        first_node = s.node_ptr[graphs[with_base]]
+        nodes = s.node_ptr[graphs[with_base] + 1] - first_node
         node_graph = np.repeat(with_base, nodes)
 
         deltas = self._wanted(tables.deltas)
         sub_delta = deltas.add(tables.sub_delta[sub])
         _, delta_ptr, delta_items = keys_of(tables.deltas, deltas.rows)
         wanted = self._wanted(tables.layers[-1].table)
-        base_row = wanted.add(tables.base_row[ranges(s.node_ptr[graphs[with_base]], nodes)])
+        base_row = wanted.add(tables.base_row[ranges(first_node, nodes)])
         delta_row, delta_count = wanted.add_items(delta_items)
         off = self._read_off(graphs, sub, sub_graph, wanted)
         # how many (subgraph, node) pairs a row of table L stands for
@@ -119,8 +120,11 @@ class Slicer:
         own, _, items = keys_of(tables.start, wanted.rows)
         mark, degree = np.empty(len(items), np.int64), np.empty(len(items), np.int64)
         unpack(items, mark, degree)
-        position = np.full(len(s.node_ptr), -1, np.int64)
-        position[graphs] = np.arange(len(graphs))
+        of_graph = None
+        if spec.share == "graph":
+            position = np.full(len(s.node_ptr), -1, np.int64)
+            position[graphs] = np.arange(len(graphs))
+            of_graph = tensor(position[s.start_graph[own]])
         return Plan(
             kind="distinct",
             spec=spec,
@@ -130,7 +134,7 @@ class Slicer:
             mark=tensor(mark),
             marks=tensor(s.marks),
             degree=tensor(degree) if spec.degrees else None,
-            graph=tensor(position[s.start_graph[own]]) if spec.share == "graph" else None,
+            graph=of_graph,
             edge_attr=None if self.edge_attr is None else tensor(self.edge_attr),
             edge_mark=tensor(self.edge_mark),
             layers=layers,
@@ -154,7 +158,9 @@ class Slicer:
     ) -> dict[str, Any]:
         """The parts of the readout that ``spec.output`` asks for."""
         s, tables = self.sources, self.rows
-        nodes = np.diff(s.node_ptr)[graphs]
+        if s.spec.output == "graph":
+            return {}
+        nodes = s.node_ptr[graphs + 1] - s.node_ptr[graphs]
         if s.spec.output == "root":
             assert s.root is not None and tables.sub_root is not None
             rooted = s.root[sub][:, 0] >= 0

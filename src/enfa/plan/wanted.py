@@ -72,10 +72,10 @@ def keys_of(table: KeyTable, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
     likely = int(table.size[1]) // max(len(table), 1) + 1
     items, done = np.empty(likely * len(rows) + 64, np.int64), 0
     while True:
-        done = gather(done, rows, table.owns, table.ptr, table.items, own, ptr, items)
+        done = gather(done, rows, table.heads, table.items, own, ptr, items)
         if done == len(rows):
             return own, ptr, items[: ptr[-1]]
-        row = rows[done]
-        longer = np.empty(2 * len(items) + int(table.ptr[row + 1] - table.ptr[row]), np.int64)
+        begin, end = table.heads[rows[done] : rows[done] + 2] >> 32
+        longer = np.empty(2 * len(items) + int(end - begin), np.int64)
         longer[: ptr[done]] = items[: ptr[done]]
         items = longer

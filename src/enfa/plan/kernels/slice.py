@@ -7,7 +7,7 @@ are therefore split (first gather, then number), ask for memory ahead, and have 
 import numpy as np
 from numba import njit
 
-from enfa.plan.kernels.intern import pack, sort_items
+from enfa.plan.kernels.intern import second_half, pack, sort_items, first_half
 from enfa.plan.kernels.prefetch import prefetch
 
 __all__ = ["add_sums", "add_up", "coalesce", "collect", "collect_items", "counting_sort", "gather", "unpack"]
@@ -47,15 +47,15 @@ def collect_items(items, number, base, found, count, result, rest):
     """:func:`collect` for the first halves of items; their second halves go to ``rest``."""
     last = len(items) - 1
     for i in range(len(items)):
-        prefetch(number, items[min(i + _AHEAD, last)] >> np.int64(32))
+        prefetch(number, first_half(items[min(i + _AHEAD, last)]))
         result[i] = _number(_U(items[i]) >> _U(32), number, base, found, count)
         count += result[i] == count
-        rest[i] = np.int32(items[i] & _LOW)
+        rest[i] = second_half(items[i])
     return count
 
 
 @njit(cache=True, nogil=True)
-def gather(done, rows, owns, ptr, items, own, out_ptr, out):
+def gather(done, rows, heads, items, own, out_ptr, out):
     """The keys of some rows, one behind the other, from row ``done`` on; returns the first one that ``out`` is too short for.
 
     ``out`` must have room for four items more than a key has, because four are copied where there are fewer.
@@ -63,16 +63,15 @@ def gather(done, rows, owns, ptr, items, own, out_ptr, out):
     last = len(rows) - 1
     end = out_ptr[done]
     for i in range(done, len(rows)):
-        far = np.int64(rows[min(i + 2 * _AHEAD, last)])
-        prefetch(ptr, far)
-        prefetch(owns, far)
-        prefetch(items, ptr[_U(rows[min(i + _AHEAD, last)])])
+        prefetch(heads, np.int64(rows[min(i + 3 * _AHEAD, last)]))
+        prefetch(items, first_half(heads[_U(rows[min(i + _AHEAD, last)])]))
         row = _U(rows[i])
-        start = ptr[row]
-        length = ptr[row + _U(1)] - start
+        head = heads[row]
+        start = first_half(head)
+        length = first_half(heads[row + _U(1)]) - start
         if end + length + 4 > len(out):
             return i
-        own[i] = owns[row]
+        own[i] = second_half(head)
         if start + 4 <= len(items):
             for k in range(4):
                 out[_U(end + k)] = items[_U(start + k)]
@@ -90,8 +89,8 @@ def gather(done, rows, owns, ptr, items, own, out_ptr, out):
 def unpack(items, a, b):
     """Both halves of items."""
     for i in range(len(items)):
-        a[i] = items[i] >> np.int64(32)
-        b[i] = np.int32(items[i] & _LOW)
+        a[i] = first_half(items[i])
+        b[i] = second_half(items[i])
 
 
 @njit(cache=True, nogil=True)
