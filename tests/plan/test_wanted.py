@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from enfa.plan import wanted
-from enfa.plan.intern import KeyTable, packed
-from enfa.plan.wanted import Numbers, Wanted, keys_of
+from enfa.plan.intern import KeyTable
+from enfa.plan.wanted import Numbers, Wanted, items_of
 
 
-def test_keys_of_any_length_are_gathered_in_the_given_order() -> None:
+def test_items_of_any_length_are_gathered_in_the_given_order() -> None:
     rng = np.random.default_rng(0)
     for longest in (0, 1, 4, 300):
         lengths = rng.integers(0, longest + 1, 40)
@@ -16,10 +16,13 @@ def test_keys_of_any_length_are_gathered_in_the_given_order() -> None:
         a, b = rng.integers(0, 2**31, ptr[-1]), rng.integers(-(2**31), 2**31, ptr[-1])
         table = KeyTable.from_arrays(np.arange(40)[::-1], ptr, a, b)
         for rows in (np.arange(40), rng.permutation(40)[:7], np.array([39, 39]), np.zeros(0, np.int64)):
-            own, found, items = keys_of(table, rows.astype(np.int32))
-            assert own.tolist() == (39 - rows).tolist() and np.diff(found).tolist() == lengths[rows].tolist()
-            expected = [packed(a, b)[ptr[r] : ptr[r + 1]] for r in rows]
-            assert items.tolist() == [item for part in expected for item in part.tolist()]
+            wanted_rows = Wanted(Numbers(40))
+            own, begin = wanted_rows.add_owns(table, rows.astype(np.int32))
+            assert wanted_rows.rows[own].tolist() == (39 - rows).tolist()
+            found, *halves = items_of(table, rows.astype(np.int32))
+            assert found.tolist() == begin.tolist() and np.diff(found).tolist() == lengths[rows].tolist()
+            for half, given in zip(halves, (a, b)):
+                assert half.tolist() == [item for r in rows for item in given[ptr[r] : ptr[r + 1]].tolist()]
 
 
 def test_numbers_of_an_earlier_plan_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,7 +35,7 @@ def test_numbers_of_an_earlier_plan_do_not_count(monkeypatch: pytest.MonkeyPatch
         ids = np.random.default_rng(turn).integers(0, 10, 5)
         new = rows.add(ids)
         assert rows.rows[new].tolist() == ids.tolist() and rows.count == len(set(ids.tolist()))
-        more, _ = rows.add_items(packed(np.arange(10), np.zeros(10)))
+        more = rows.replace(np.concatenate([ids, np.arange(10)]))[len(ids) :]
         assert rows.rows[more].tolist() == list(range(10)) and rows.count == 10
         assert numbers.number.max() < 30
     assert begun == {0, 10, 20}

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from enfa.plan.distinct import DistinctLayer, DistinctRows
-from enfa.plan.intern import KeyTable
+from enfa.plan.intern import KeyTable, packed
 from enfa.plan.kernels.arrange import meet_graphs, renumber
-from enfa.plan.wanted import Numbers, Wanted, keys_of
+from enfa.plan.wanted import Numbers, Wanted, items_of
 
 __all__ = ["arrange"]
 
@@ -24,7 +24,6 @@ class _Order:
 
     def __init__(self, table: KeyTable) -> None:
         self.table, self.wanted = table, Wanted(Numbers(len(table)))
-        self.meet, self.meet_items = self.wanted.add, self.wanted.add_items
 
     @property
     def number(self) -> np.ndarray:
@@ -41,15 +40,18 @@ class _Arranger:
     def take(self, order: _Order, own: _Order | None, item: _Order | None) -> None:
         """No more rows of a table are met: its keys follow one another in the new order, and meet what they name."""
         table = order.table
-        order.meet(np.arange(len(table), dtype=np.int32))
-        keys = keys_of(table, order.wanted.rows)
+        order.wanted.add(np.arange(len(table), dtype=np.int32))
+        rows = order.wanted.rows
+        owns = table.heads[rows].astype(np.int32)  # the low half
+        ptr, named, rest = items_of(table, rows)
+        items = packed(named, rest)
         table.heads = table.items = np.empty(0, np.int64)  # memory: one table at a time is there twice
         table.hashes, table.slots = np.empty(0, np.uint64), _NONE  # hashed again when keys are added
-        self.apart.append((table, keys, own, item))
+        self.apart.append((table, (owns, ptr, items), own, item))
         if own is not None:
-            own.meet(keys[0])
+            own.wanted.add(owns)
         if item is not None:
-            item.meet_items(keys[2])
+            item.wanted.replace(named)
 
     def layer(self, layer: DistinctLayer, table: _Order, before: _Order, reads_input: bool) -> None:
         rows = table
@@ -81,9 +83,9 @@ def arrange(rows: DistinctRows, node_ptr: np.ndarray, sub_ptr: np.ndarray, reads
     met = meet_graphs(
         node_ptr, rows.base_row, sub_ptr, rows.sub_delta, rows.deltas.heads, rows.deltas.items, seen, ids
     )
-    top.meet(ids[:met])
+    top.wanted.add(ids[:met])
     if rows.sub_root is not None:
-        top.meet(rows.sub_root[rows.sub_root >= 0])
+        top.wanted.add(rows.sub_root[rows.sub_root >= 0])
     # pools are numbered by subgraph already
     for table in (rows.deltas, rows.nodes):
         if table is not None:

@@ -17,10 +17,10 @@ from enfa.plan.distinct import DistinctLayer, DistinctRows
 from enfa.plan.expand import edge_tables
 from enfa.plan.full import tensor
 from enfa.plan.intern import KeyTable
-from enfa.plan.kernels.slice import add_sums, add_up, unpack
+from enfa.plan.kernels.slice import add_sums, add_up
 from enfa.plan.spec import Spec
 from enfa.plan.table import Context, Layer, Links, Plan, Readout, Sums
-from enfa.plan.wanted import Numbers, Wanted, keys_of
+from enfa.plan.wanted import Numbers, Wanted, items_of
 
 __all__ = ["Slicer", "Sources"]
 
@@ -45,16 +45,15 @@ class Sources:
 
 
 def _links(table: KeyTable, wanted: Wanted, before: Wanted) -> Links:
-    own, ptr, items = keys_of(table, wanted.rows)
-    self_row = before.add(own)
-    row, kind = before.add_items(items)
-    return Links(tensor(self_row), tensor(ptr), tensor(row), tensor(kind))
+    self_row, ptr = before.add_owns(table, wanted.rows)
+    _, row, kind = items_of(table, wanted.rows, ptr)
+    # a row sent is that of a node, which has one in the next table too: nearly all are wanted by now
+    return Links(tensor(self_row), tensor(ptr), tensor(before.replace(row)), tensor(kind))
 
 
 def _sums(table: KeyTable, rows: np.ndarray, wanted: Wanted) -> Sums:
-    _, ptr, items = keys_of(table, rows)
-    row, count = wanted.add_items(items)
-    return Sums(tensor(ptr), tensor(row), tensor(count))
+    ptr, row, count = items_of(table, rows)
+    return Sums(tensor(ptr), tensor(wanted.replace(row)), tensor(count))
 
 
 class Slicer:
@@ -99,10 +98,10 @@ class Slicer:
 
         deltas = self._wanted(tables.deltas)
         sub_delta = deltas.add(tables.sub_delta[sub])
-        _, delta_ptr, delta_items = keys_of(tables.deltas, deltas.rows)
+        delta_ptr, delta_row, delta_count = items_of(tables.deltas, deltas.rows)
         wanted = self._wanted(tables.layers[-1].table)
         base_row = wanted.add(tables.base_row[ranges(first_node, nodes)])
-        delta_row, delta_count = wanted.add_items(delta_items)
+        wanted.replace(delta_row)
         off = self._read_off(graphs, sub, sub_graph, wanted)
         # how many (subgraph, node) pairs a row of table L stands for
         copies = np.zeros(wanted.count, np.int64)
@@ -117,9 +116,8 @@ class Slicer:
             layers.insert(0, layer)
             wanted = before
 
-        own, _, items = keys_of(tables.start, wanted.rows)
-        mark, degree = np.empty(len(items), np.int64), np.empty(len(items), np.int64)
-        unpack(items, mark, degree)
+        own = tables.start.heads[wanted.rows].astype(np.int32)
+        _, mark, degree = items_of(tables.start, wanted.rows)
         of_graph = None
         if spec.share == "graph":
             position = np.full(len(s.node_ptr), -1, np.int64)
@@ -184,10 +182,9 @@ class Slicer:
         else:
             assert layer.context is not None
             conv = self._wanted(layer.rows)
-            own, _, items = keys_of(layer.mix, wanted.rows)
-            source = conv.add(own)
+            source, ptr = conv.add_owns(layer.mix, wanted.rows)
             encoded = self._wanted(layer.context if layer.encoder is None else layer.encoder)
-            context_row, _ = encoded.add_items(items)
+            context_row = encoded.replace(items_of(layer.mix, wanted.rows, ptr)[1])
             of_nodes = np.bincount(context_row[base], minlength=encoded.count)
             encoder, contexts = None, encoded
             if layer.encoder is not None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from enfa.plan.intern import KeyTable
-from enfa.plan.kernels.slice import collect, collect_items, gather
+from enfa.plan.kernels.slice import collect, descend, gather, look_up, measure
 
-__all__ = ["Numbers", "Wanted", "keys_of"]
+__all__ = ["Numbers", "Wanted", "items_of"]
 
 _LIMIT = 2**31 - 1
 
@@ -54,28 +54,35 @@ class Wanted:
         self.count = collect(ids, self.numbers.number, self.base, self.found, self.count, result)
         return result
 
-    def add_items(self, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mark the rows that items name; return their new numbers and the items' other halves, both int64."""
-        self.reserve(len(items))
-        result, rest = np.empty(len(items), np.int64), np.empty(len(items), np.int64)
-        self.count = collect_items(items, self.numbers.number, self.base, self.found, self.count, result, rest)
-        return result, rest
+    def replace(self, ids: np.ndarray) -> np.ndarray:
+        """:meth:`add` in place, for int64 ids most of which are wanted already."""
+        known = look_up(ids, self.numbers.number, self.base)
+        if known < len(ids):
+            self.reserve(len(ids) - known)
+            rest = ids[known:]
+            self.count = collect(rest, self.numbers.number, self.base, self.found, self.count, rest)
+        return ids
+
+    def add_owns(self, table: KeyTable, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mark the own rows of some keys; return their new numbers, and where the keys' items will begin."""
+        self.reserve(len(rows))
+        own, ptr = np.empty(len(rows), np.int64), np.empty(len(rows) + 1, np.int64)
+        self.count = descend(rows, table.heads, ptr, self.numbers.number, self.base, self.found, self.count, own)
+        return own, ptr
 
     @property
     def rows(self) -> np.ndarray:
         return self.found[: self.count]
 
 
-def keys_of(table: KeyTable, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """``(own, ptr, items)`` of some rows of a table, their items one behind the other."""
-    own, ptr = np.empty(len(rows), np.int32), np.zeros(len(rows) + 1, np.int64)
-    likely = int(table.size[1]) // max(len(table), 1) + 1
-    items, done = np.empty(likely * len(rows) + 64, np.int64), 0
-    while True:
-        done = gather(done, rows, table.heads, table.items, own, ptr, items)
-        if done == len(rows):
-            return own, ptr, items[: ptr[-1]]
-        begin, end = table.heads[rows[done] : rows[done] + 2] >> 32
-        longer = np.empty(2 * len(items) + int(end - begin), np.int64)
-        longer[: ptr[done]] = items[: ptr[done]]
-        items = longer
+def items_of(
+    table: KeyTable, rows: np.ndarray, ptr: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """``(ptr, a, b)``, int64: the items of some rows' keys, one behind the other. ``ptr``, if it is known already."""
+    if ptr is None:
+        ptr = np.empty(len(rows) + 1, np.int64)
+        measure(rows, table.heads, ptr)
+    total = int(ptr[-1])
+    a, b = np.empty(total + 4, np.int64), np.empty(total + 4, np.int64)
+    gather(rows, table.heads, table.items, ptr, a, b)
+    return ptr, a[:total], b[:total]

@@ -2,8 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from enfa.plan.intern import packed
-from enfa.plan.kernels.slice import coalesce, collect, collect_items, counting_sort
+from enfa.plan.kernels.slice import coalesce, collect, counting_sort, look_up
 
 Entries = list[tuple[int, int]]
 
@@ -15,10 +14,10 @@ def test_collect_numbers_in_the_order_of_meeting_and_ignores_older_numbers(lists
     for turn, ids in enumerate(lists):
         result = np.empty(len(ids), np.int64)
         if turn % 2:
-            rest = np.empty(len(ids), np.int64)
-            items = packed(np.array(ids, np.int32), np.arange(len(ids)) - 3)
-            count = collect_items(items, number, base, found, count, result, rest)
-            assert rest.tolist() == list(range(-3, len(ids) - 3))
+            result[:] = ids
+            known = look_up(result, number, base)
+            assert known == next((k for k, i in enumerate(ids) if i not in met), len(ids))
+            count = collect(result[known:], number, base, found, count, result[known:])
         else:
             count = collect(np.array(ids, np.int32), number, base, found, count, result)
         met += [i for k, i in enumerate(ids) if i not in met and i not in ids[:k]]

@@ -10,9 +10,18 @@ from numba import njit
 from enfa.plan.kernels.intern import second_half, pack, sort_items, first_half
 from enfa.plan.kernels.prefetch import prefetch
 
-__all__ = ["add_sums", "add_up", "coalesce", "collect", "collect_items", "counting_sort", "gather", "unpack"]
+__all__ = [
+    "add_sums",
+    "add_up",
+    "coalesce",
+    "collect",
+    "counting_sort",
+    "descend",
+    "gather",
+    "look_up",
+    "measure",
+]
 
-_LOW = np.int64(0xFFFFFFFF)
 _AHEAD = 32  # keys, or numbers, between asking for memory and reading it
 _U = np.uint64  # numba checks signed places for being negative
 
@@ -29,7 +38,7 @@ def _number(row, number, base, found, count):
 
 @njit(cache=True, nogil=True)
 def collect(ids, number, base, found, count, result):
-    """Number ids in the order in which they are first met; returns how many there are now.
+    """Number ids in the order in which they are first met; returns how many there are now. ``result`` may be ``ids``.
 
     ``number[id] - base`` is an id's new number, negative until it is met. ``found``, the ids by new number, has room for one
     more than there can be.
@@ -37,60 +46,81 @@ def collect(ids, number, base, found, count, result):
     last = len(ids) - 1
     for i in range(len(ids)):
         prefetch(number, np.int64(ids[min(i + _AHEAD, last)]))
-        result[i] = _number(_U(ids[i]), number, base, found, count)
-        count += result[i] == count
+        new = _number(_U(ids[i]), number, base, found, count)
+        count += new == count
+        result[i] = new
     return count
 
 
 @njit(cache=True, nogil=True)
-def collect_items(items, number, base, found, count, result, rest):
-    """:func:`collect` for the first halves of items; their second halves go to ``rest``."""
-    last = len(items) - 1
-    for i in range(len(items)):
-        prefetch(number, first_half(items[min(i + _AHEAD, last)]))
-        result[i] = _number(_U(items[i]) >> _U(32), number, base, found, count)
-        count += result[i] == count
-        rest[i] = second_half(items[i])
-    return count
+def look_up(ids, number, base):
+    """Replace ids that have been met by their numbers, up to the first that has not: its place is returned."""
+    last = len(ids) - 1
+    for i in range(len(ids)):
+        prefetch(number, np.int64(ids[min(i + _AHEAD, last)]))
+        known = np.int64(number[_U(ids[i])]) - base
+        if known < 0:
+            return i
+        ids[i] = known
+    return len(ids)
 
 
 @njit(cache=True, nogil=True)
-def gather(done, rows, heads, items, own, out_ptr, out):
-    """The keys of some rows, one behind the other, from row ``done`` on; returns the first one that ``out`` is too short for.
-
-    ``out`` must have room for four items more than a key has, because four are copied where there are fewer.
-    """
+def measure(rows, heads, ptr):
+    """``ptr``: where the items of each of some keys begin once they stand one behind the other."""
     last = len(rows) - 1
-    end = out_ptr[done]
-    for i in range(done, len(rows)):
-        prefetch(heads, np.int64(rows[min(i + 3 * _AHEAD, last)]))
-        prefetch(items, first_half(heads[_U(rows[min(i + _AHEAD, last)])]))
+    end = 0
+    ptr[0] = 0
+    for i in range(len(rows)):
+        prefetch(heads, np.int64(rows[min(i + _AHEAD, last)]))
+        row = _U(rows[i])
+        end += first_half(heads[row + _U(1)]) - first_half(heads[row])
+        ptr[i + 1] = end
+
+
+@njit(cache=True, nogil=True)
+def descend(rows, heads, ptr, number, base, found, count, own):
+    """:func:`measure`, and :func:`collect` for the keys' own numbers."""
+    last = len(rows) - 1
+    end = 0
+    ptr[0] = 0
+    for i in range(len(rows)):
+        prefetch(heads, np.int64(rows[min(i + 2 * _AHEAD, last)]))
+        prefetch(number, np.int64(second_half(heads[_U(rows[min(i + _AHEAD, last)])])))
         row = _U(rows[i])
         head = heads[row]
-        start = first_half(head)
-        length = first_half(heads[row + _U(1)]) - start
-        if end + length + 4 > len(out):
-            return i
-        own[i] = second_half(head)
-        if start + 4 <= len(items):
-            for k in range(4):
-                out[_U(end + k)] = items[_U(start + k)]
-            for k in range(4, length):
-                out[_U(end + k)] = items[_U(start + k)]
-        else:
-            for k in range(length):
-                out[_U(end + k)] = items[_U(start + k)]
-        end += length
-        out_ptr[i + 1] = end
-    return len(rows)
+        end += first_half(heads[row + _U(1)]) - first_half(head)
+        ptr[i + 1] = end
+        new = _number(_U(second_half(head)), number, base, found, count)
+        count += new == count
+        own[i] = new
+    return count
 
 
 @njit(cache=True, nogil=True)
-def unpack(items, a, b):
-    """Both halves of items."""
-    for i in range(len(items)):
-        a[i] = first_half(items[i])
-        b[i] = second_half(items[i])
+def gather(rows, heads, items, ptr, a, b):
+    """Both halves of the items of some keys. ``ptr`` is from :func:`measure`.
+
+    ``a`` and ``b`` have four places more than there are items, because four are copied where there are fewer.
+    """
+    last = len(rows) - 1
+    for i in range(len(rows)):
+        prefetch(heads, np.int64(rows[min(i + 2 * _AHEAD, last)]))
+        prefetch(items, first_half(heads[_U(rows[min(i + _AHEAD, last)])]))
+        start = first_half(heads[_U(rows[i])])
+        at = ptr[i]
+        length = ptr[i + 1] - at
+        copied = 0
+        if start + 4 <= len(items):
+            copied = 4
+            for k in range(4):
+                item = items[_U(start + k)]
+                a[_U(at + k)] = first_half(item)
+                b[_U(at + k)] = second_half(item)
+        for k in range(copied, length):
+            item = items[_U(start + k)]
+            a[_U(at + k)] = first_half(item)
+            b[_U(at + k)] = second_half(item)
 
 
 @njit(cache=True, nogil=True)
