@@ -115,7 +115,7 @@ class CompiledDataset:
             plan = plan_of(all_graphs.subset(ids), edits.subset(all_graphs, ids, subs), self.spec, self.kind)
             plan.graph_ids = torch.from_numpy(ids)
         if self.y is not None:
-            plan.y = self.y[plan.graph_ids]
+            plan.y = self.y.index_select(0, plan.graph_ids)
         return plan
 
     def cost(self) -> Cost:

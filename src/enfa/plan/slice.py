@@ -118,7 +118,7 @@ class Slicer:
 
         own = tables.start.heads[wanted.rows].astype(np.int32)
         _, mark, degree = items_of(tables.start, wanted.rows)
-        of_graph = None
+        of_graph, sub_size = None, s.sub_size[sub]
         if spec.share == "graph":
             position = np.full(len(s.node_ptr), -1, np.int64)
             position[graphs] = np.arange(len(graphs))
@@ -142,12 +142,12 @@ class Slicer:
                 delta=Sums(tensor(delta_ptr), tensor(delta_row), tensor(delta_count)),
                 sub_delta=tensor(sub_delta),
                 sub_graph=tensor(sub_graph),
-                sub_size=tensor(s.sub_size[sub]),
+                sub_size=tensor(sub_size),
                 **off,
                 sub_base=None if edited.all() else tensor(np.where(edited, sub_graph, len(graphs))),
             ),
             limits=s.limits,
-            num_pairs=int(s.sub_size[sub].sum()),
+            num_pairs=int(sub_size.sum()),
             graph_ids=tensor(graphs),
         )
 

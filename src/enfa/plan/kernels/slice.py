@@ -22,7 +22,7 @@ __all__ = [
     "measure",
 ]
 
-_AHEAD = 32  # keys, or numbers, between asking for memory and reading it
+_AHEAD = 64  # keys, or numbers, between asking for memory and reading it
 _U = np.uint64  # numba checks signed places for being negative
 
 
