@@ -105,6 +105,10 @@ class KeyTable:
         """Add another table's keys, their numbers translated; return the number here of each of its rows."""
         return self.add(other.own, other.item_ptr, other.items, own_map, item_map)
 
+    def replace_b(self, b: np.ndarray) -> None:
+        """Other second halves of all items, in the same order by size. Keys are hashed anew when some are added."""
+        self.items, self.hashes = packed(self.a, b), np.empty(0, np.uint64)
+
     @staticmethod
     def from_arrays(own: np.ndarray, ptr: np.ndarray, a: np.ndarray, b: np.ndarray) -> KeyTable:
         """A table from what it stored (own, item_ptr, a, b). It is hashed only when keys are added."""

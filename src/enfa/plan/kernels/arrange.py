@@ -1,6 +1,5 @@
 """Numbering rows in the order in which graphs use them."""
 
-import numpy as np
 from numba import njit
 
 from enfa.plan.kernels.intern import first_half, pack, second_half, sort_items

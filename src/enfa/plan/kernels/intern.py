@@ -12,7 +12,7 @@ made inside a loop before its last use.)
 import numpy as np
 from numba import njit
 
-__all__ = ["hash_keys", "intern", "merge", "second_half", "pack", "rehash", "sort_items", "first_half"]
+__all__ = ["first_half", "hash_keys", "intern", "merge", "pack", "rehash", "second_half", "sort_items"]
 
 _A, _B, _C = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _LOW = np.int64(0xFFFFFFFF)

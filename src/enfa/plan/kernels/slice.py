@@ -7,7 +7,7 @@ are therefore split (first gather, then number), ask for memory ahead, and have 
 import numpy as np
 from numba import njit
 
-from enfa.plan.kernels.intern import second_half, pack, sort_items, first_half
+from enfa.plan.kernels.intern import first_half, pack, second_half, sort_items
 from enfa.plan.kernels.prefetch import prefetch
 
 __all__ = [
