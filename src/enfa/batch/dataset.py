@@ -85,9 +85,9 @@ class CompiledDataset:
         if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
             raise IndexError(f"Expected a list of graph numbers, got {ids.dtype} of shape {list(ids.shape)}")
         ids = ids.astype(np.int64)
-        if ids.size and not (ids.min() >= 0 and ids.max() < len(self)):
-            raise IndexError(f"Expected graphs 0 to {len(self) - 1}, got {ids.min()} to {ids.max()}")
         ordered = np.sort(ids)
+        if ids.size and not (ordered[0] >= 0 and ordered[-1] < len(self)):
+            raise IndexError(f"Expected graphs 0 to {len(self) - 1}, got {ordered[0]} to {ordered[-1]}")
         if (ordered[1:] == ordered[:-1]).any():
             raise ValueError("Expected each graph at most once, got some twice")
         return ids

@@ -44,11 +44,12 @@ class Sources:
     root: np.ndarray | None = None  # int64 [S, roots], counted within each graph; only for spec.output "root"
 
 
-def _links(table: KeyTable, wanted: Wanted, before: Wanted) -> Links:
+def _links(table: KeyTable, wanted: Wanted, before: Wanted) -> tuple[Links, np.ndarray]:
+    """The links of some rows; also their own rows as an array."""
     self_row, ptr = before.add_owns(table, wanted.rows)
     _, row, kind = items_of(table, wanted.rows, ptr)
     # a row sent is that of a node, which has one in the next table too: nearly all are wanted by now
-    return Links(tensor(self_row), tensor(ptr), tensor(before.replace(row)), tensor(kind))
+    return Links(tensor(self_row), tensor(ptr), tensor(before.replace(row)), tensor(kind)), self_row
 
 
 def _sums(table: KeyTable, rows: np.ndarray, wanted: Wanted) -> Sums:
@@ -177,7 +178,7 @@ class Slicer:
     ) -> tuple[Layer, np.ndarray, np.ndarray]:
         """One layer from the rows wanted of its table; also the base rows and copies of the table before."""
         if layer.mix is None:
-            links = _links(layer.rows, wanted, before)
+            links, self_row = _links(layer.rows, wanted, before)
             result = Layer(links, tensor(copies))
         else:
             assert layer.context is not None
@@ -189,15 +190,14 @@ class Slicer:
             encoder, contexts = None, encoded
             if layer.encoder is not None:
                 contexts = self._wanted(layer.context)
-                encoder = _links(layer.encoder, encoded, contexts)
+                encoder, _ = _links(layer.encoder, encoded, contexts)
             sums = _sums(layer.context, contexts.rows, before if self.sources.spec.context == "input" else conv)
             context = Context(sums, encoder, tensor(of_nodes))
             conv_copies = np.zeros(conv.count, np.int64)
             add_up(source, copies, conv_copies)
-            links = _links(layer.rows, conv, before)
+            links, self_row = _links(layer.rows, conv, before)
             result = Layer(links, tensor(conv_copies), tensor(source), context, tensor(context_row))
             base, copies = source[base], conv_copies
-        self_row = links.self_row.numpy()
         before_copies = np.zeros(before.count, np.int64)
         add_up(self_row, copies, before_copies)
         return result, self_row[base], before_copies
