@@ -91,7 +91,7 @@ def _load(path: Path, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _slice(name: str, path: Path, options: dict[str, Any]) -> dict[str, Any]:
-    _ready(options["threads"])
+    _ready(1)  # neither step has work for more; PyTorch's threads would only wait for each other on a busy machine
     compiled = enfa.load_compiled(path)
     graphs, rng = _graphs(name, options), np.random.default_rng(0)
     batches = [rng.choice(len(compiled), min(BATCH, len(compiled)), replace=False) for _ in range(12)]
