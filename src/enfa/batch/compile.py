@@ -16,6 +16,7 @@ from enfa.batch.rows import compile_graphs
 from enfa.batch.storage import load_compiled
 from enfa.edits import Policy
 from enfa.graphs import check_graphs
+from enfa.plan.arrange import arrange
 from enfa.plan.make import check_kind, edits_of, sources_of
 from enfa.plan.spec import Spec
 
@@ -59,7 +60,10 @@ def compile(
     if not spec.edge_attr:
         graphs = replace(graphs, edge_attr=None, edge_kind=np.zeros_like(graphs.edge_kind))
     sources, start = sources_of(graphs, edits, spec)
-    rows = compile_graphs(graphs, edits, spec, start, progress, threads) if kind == "distinct" else None
+    rows = None
+    if kind == "distinct":
+        rows = compile_graphs(graphs, edits, spec, start, progress, threads)
+        arrange(rows, graphs.node_ptr, edits.sub_ptr, spec.context == "input")
     compiled = CompiledDataset(key, policy, spec, kind, sources, rows, None if rows else (graphs, edits), y)
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -16,13 +16,14 @@ from enfa.batch.key import chained, fingerprint, with_spec
 from enfa.batch.labels import added_labels
 from enfa.batch.rows import compile_graphs
 from enfa.edits import Edits, Policy, Subsample
+from enfa.edits.marks import with_marks
 from enfa.graphs import GraphSet, check_graphs
 from enfa.graphs.join import join, renumbered
 from enfa.plan.cost import Cost
 from enfa.plan.distinct import DistinctRows, start_kinds
 from enfa.plan.expand import largest_values
 from enfa.plan.make import edits_of, plan_of, sources_of
-from enfa.plan.merge import merge_rows
+from enfa.plan.merge import merge_rows, widen_kinds
 from enfa.plan.slice import Slicer, Sources
 from enfa.plan.spec import Spec
 from enfa.plan.table import Plan
@@ -31,9 +32,12 @@ from enfa.plan.truncate import first_layers
 __all__ = ["CompiledDataset"]
 
 
-def _both(old: np.ndarray | None, new: np.ndarray | None) -> np.ndarray | None:
-    """Arrays that a policy gives for all graphs or for none."""
-    return None if old is None or new is None else np.concatenate([old, new])
+def _both(old: np.ndarray | None, subs: int, new: np.ndarray | None, more: int) -> np.ndarray | None:
+    """``keeps`` of ``subs`` and ``more`` subgraphs, where None stands for no."""
+    if old is None and new is None:
+        return None
+    parts = ((old, subs), (new, more))
+    return np.concatenate([np.zeros(count, bool) if part is None else part for part, count in parts])
 
 
 class CompiledDataset:
@@ -81,9 +85,10 @@ class CompiledDataset:
         if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
             raise IndexError(f"Expected a list of graph numbers, got {ids.dtype} of shape {list(ids.shape)}")
         ids = ids.astype(np.int64)
-        if ids.size and not (ids.min() >= 0 and ids.max() < len(self)):
-            raise IndexError(f"Expected graphs 0 to {len(self) - 1}, got {ids.min()} to {ids.max()}")
-        if len(np.unique(ids)) != len(ids):
+        ordered = np.sort(ids)
+        if ids.size and not (ordered[0] >= 0 and ordered[-1] < len(self)):
+            raise IndexError(f"Expected graphs 0 to {len(self) - 1}, got {ordered[0]} to {ordered[-1]}")
+        if (ordered[1:] == ordered[:-1]).any():
             raise ValueError("Expected each graph at most once, got some twice")
         return ids
 
@@ -114,7 +119,7 @@ class CompiledDataset:
             plan = plan_of(all_graphs.subset(ids), edits.subset(all_graphs, ids, subs), self.spec, self.kind)
             plan.graph_ids = torch.from_numpy(ids)
         if self.y is not None:
-            plan.y = self.y[plan.graph_ids]
+            plan.y = self.y.index_select(0, torch.from_numpy(ids))
         return plan
 
     def cost(self) -> Cost:
@@ -124,7 +129,7 @@ class CompiledDataset:
         tables = [layer.rows for layer in self.rows.layers]
         every = [self.rows.start, self.rows.deltas]
         every += [table for layer in self.rows.layers for table in layer.tables.values()]
-        size = sum(4 * len(t) + 8 * (len(t) + 1) + 8 * int(t.size[1]) for t in every)
+        size = sum(8 * (len(t) + 1) + 8 * int(t.size[1]) for t in every)
         size += self.rows.base_row.nbytes + self.rows.sub_delta.nbytes + self.sources.x.nbytes
         return Cost([len(t) for t in tables], [int(t.size[1]) for t in tables], size)
 
@@ -155,6 +160,9 @@ class CompiledDataset:
         edits = edits_of(new, self.policy, self.spec)
         added = fingerprint(new, edits, None)
         y = None if self.y is None else added_labels(self.y, graphs)
+        edits = with_marks(edits, s.marks, s.edge_marks)
+        if s.root is not None and edits.root is not None and s.root.shape[1] != edits.root.shape[1]:
+            raise ValueError(f"Expected {s.root.shape[1]} root(s) a subgraph, as compiled, got {edits.root.shape[1]}")
         if not self.spec.edge_attr:
             new = replace(new, edge_attr=None, edge_kind=np.zeros_like(new.edge_kind))
         new = renumbered(new, s.x, s.edge_attr)
@@ -167,7 +175,10 @@ class CompiledDataset:
                 np.concatenate([s.start_graph, of_graph + first]),
             )
         if self.rows is not None:
-            merge_rows(self.rows, compile_graphs(new, edits, self.spec, kind), self.spec.context == "input")
+            rows = compile_graphs(new, edits, self.spec, kind)
+            if self.spec.edge_attr and len(edits.edge_marks) > len(s.edge_marks):
+                widen_kinds(self.rows, len(s.edge_marks), len(edits.edge_marks))
+            merge_rows(self.rows, rows, self.spec.context == "input")
         if self.graphs is not None:
             all_graphs = join(self.graphs[0], new)
             self.graphs = all_graphs, self.policy.edits(all_graphs)
@@ -181,8 +192,9 @@ class CompiledDataset:
             np.concatenate([s.node_ptr, new.node_ptr[1:] + s.node_ptr[-1]]),
             np.concatenate([s.sub_ptr, edits.sub_ptr[1:] + s.sub_ptr[-1]]),
             np.concatenate([s.sub_size, more.sub_size]),
-            feature, of_graph, new.x, s.marks, new.edge_attr, s.edge_marks, limits,  # type: ignore[arg-type]
-            _both(s.keeps, more.keeps), _both(s.root, more.root),
+            feature, of_graph, new.x, edits.marks, new.edge_attr, edits.edge_marks, limits,  # type: ignore[arg-type]
+            _both(s.keeps, len(s.sub_size), more.keeps, len(more.sub_size)),
+            None if s.root is None or more.root is None else np.concatenate([s.root, more.root]),
         )  # fmt: skip
         self.y, self._slicer = y, None
         self.key = {**self.key, "fingerprint": chained(self.key["fingerprint"], added)}

@@ -1,17 +1,14 @@
 """One file per compiled dataset.
 
 A file is a safetensors image (packed arrays, and a JSON header as one more of them) and behind it a trailer: eight
-bytes that say what it is and a BLAKE2 digest of all that stands before. There is no pickle. It is written to a
-temporary name, flushed to the disk, and renamed, so a crash leaves the old file or none (and perhaps a ``.partial``
-one, which nothing reads); a file that was cut short, or in which a single bit differs, is refused.
+bytes that say what it is and a BLAKE2 digest of all that stands before. There is no pickle. A crash in writing leaves
+the old file or none; a file that was cut short, or in which a single bit differs, is refused.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
@@ -22,6 +19,7 @@ import torch
 from safetensors.numpy import load, save
 
 from enfa import edits as own
+from enfa.batch.atomic import write_atomically
 from enfa.batch.dataset import CompiledDataset
 from enfa.batch.key import FORMAT, params_of
 from enfa.batch.packing import pack, unpack
@@ -98,20 +96,9 @@ def stored_bytes(compiled: CompiledDataset) -> dict[str, int]:
 
 def save_compiled(compiled: CompiledDataset, path: str | Path) -> None:
     """Write atomically: the old file, or the whole new one."""
-    target = Path(path)
     image, _ = _image(compiled)
     trailer = _MAGIC + hashlib.blake2b(image, digest_size=32).digest()
-    partial = target.with_name(f"{target.name}.{uuid.uuid4().hex[:12]}.partial")  # two writers do not meet
-    try:
-        with open(partial, "xb") as file:
-            file.write(image)
-            file.write(trailer)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, target)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
+    write_atomically(Path(path), (image, trailer))
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:

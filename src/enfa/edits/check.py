@@ -71,6 +71,13 @@ def _check_contradictions(graphs: GraphSet, edits: Edits, policy: str) -> None:
             )
     if edits.root is None:
         return
+    mixed = (edits.root >= 0).any(axis=1) != (edits.root >= 0).all(axis=1)
+    if mixed.any():
+        s = int(np.argmax(mixed))
+        g = int(edits.graph[s])
+        raise ValueError(
+            f"{policy}: graph {g}: subgraph {s - edits.sub_ptr[g]} has some roots and lacks others: {edits.root[s].tolist()}"
+        )
     for column in edits.root.T:
         rooted = np.flatnonzero(column >= 0)
         outside = graphs.graph[np.minimum(column[rooted], graphs.num_nodes - 1)] != edits.graph[rooted]

@@ -23,7 +23,7 @@ def chosen_subgraphs(
 
     ``subs`` holds subgraph numbers, graph by graph in the order of ``graphs``, each at most once.
     """
-    counts = np.diff(sub_ptr)[graphs]
+    counts = sub_ptr[graphs + 1] - sub_ptr[graphs]
     if subs is None:
         return ranges(sub_ptr[graphs], counts), counts
     subs = np.asarray(subs, np.int64)

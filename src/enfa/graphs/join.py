@@ -9,10 +9,10 @@ import numpy as np
 from enfa.graphs.graphset import GraphSet
 from enfa.graphs.kinds import distinct_rows
 
-__all__ = ["join", "renumbered"]
+__all__ = ["added_rows", "join", "renumbered"]
 
 
-def _added(old: np.ndarray, new: np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:
+def added_rows(old: np.ndarray, new: np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:
     """``(rows, place)``: the old distinct rows with the unknown ones of ``new`` behind, and where each new row is."""
     if old.shape[1:] != new.shape[1:] or old.dtype != new.dtype:
         raise ValueError(
@@ -32,10 +32,10 @@ def renumbered(graphs: GraphSet, x: np.ndarray, edge_attr: np.ndarray | None) ->
     """The same graphs with their kinds numbered as in ``x`` and ``edge_attr``, to which new rows are added."""
     if (edge_attr is None) != (graphs.edge_attr is None):
         raise ValueError(f"Expected graphs {'without' if edge_attr is None else 'with'} 'edge_attr', as compiled")
-    x, place = _added(x, graphs.x, "x")
+    x, place = added_rows(x, graphs.x, "x")
     result = replace(graphs, x=x, node_kind=place[graphs.node_kind])
     if edge_attr is not None and graphs.edge_attr is not None:
-        edge_attr, place = _added(edge_attr, graphs.edge_attr, "edge_attr")
+        edge_attr, place = added_rows(edge_attr, graphs.edge_attr, "edge_attr")
         result = replace(result, edge_attr=edge_attr, edge_kind=place[graphs.edge_kind])
     return result
 

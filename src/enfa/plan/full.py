@@ -18,9 +18,9 @@ __all__ = ["full_plan", "graph_links", "node_sums", "read_off", "tensor"]
 
 def tensor(array: np.ndarray) -> torch.Tensor:
     """int64 for index arrays, whatever they were; copies only where it must."""
-    if array.dtype.kind in "iu":
-        array = array.astype(np.int64, copy=False)
-    return torch.from_numpy(np.ascontiguousarray(array))
+    if array.dtype.kind in "iu" and array.dtype != np.int64:
+        array = array.astype(np.int64)
+    return torch.from_numpy(array if array.flags.c_contiguous else np.ascontiguousarray(array))
 
 
 def node_sums(node: np.ndarray, row: np.ndarray, count: np.ndarray, nodes: int) -> Sums:

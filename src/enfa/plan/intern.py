@@ -36,8 +36,7 @@ class KeyTable:
     def __init__(self, rows: int = 1024, items: int = 4096) -> None:
         self.size = np.zeros(2, np.int64)  # rows, items
         self.hashes = np.empty(rows, np.uint64)
-        self.owns = np.empty(rows, np.int32)
-        self.ptr = np.zeros(rows + 1, np.int64)
+        self.heads = np.zeros(rows + 1, np.int64)  # (first item, own); behind the last row (number of items, 0)
         self.items = np.empty(items, np.int64)
         self.slots = np.full(self._slots_for(rows), -1, np.int32)
 
@@ -51,15 +50,15 @@ class KeyTable:
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
         """What the kernels take, in their order."""
-        return self.slots, self.hashes, self.owns, self.ptr, self.items, self.size
+        return self.slots, self.hashes, self.heads, self.items, self.size
 
     @property
     def own(self) -> np.ndarray:
-        return self.owns[: len(self)]
+        return self.heads[: len(self)].astype(np.int32)  # the low half
 
     @property
     def item_ptr(self) -> np.ndarray:
-        return self.ptr[: len(self) + 1]
+        return self.heads[: len(self) + 1] >> 32
 
     @property
     def a(self) -> np.ndarray:
@@ -73,17 +72,18 @@ class KeyTable:
         """Make room for so many more rows and items."""
         if len(self.hashes) < len(self):  # read from arrays, not hashed so far
             self.hashes = np.empty(len(self), np.uint64)
-            hash_keys(self.owns, self.ptr, self.items, self.hashes)
+            hash_keys(self.heads, self.items, self.hashes)
         need_rows, need_items = len(self) + rows + 1, int(self.size[1]) + items
-        if need_rows > len(self.owns):
-            length = max(need_rows, 2 * len(self.owns))
+        if need_rows > len(self.hashes):
+            length = max(need_rows, 2 * len(self.hashes))
             if length >= 2**31:
                 raise ValueError(f"Expected fewer than 2^31 distinct rows in a table, got {need_rows}")
-            self.hashes, self.owns = _grown(self.hashes, length), _grown(self.owns, length)
-            self.ptr = _grown(self.ptr, length + 1)
+            self.hashes, self.heads = _grown(self.hashes, length), _grown(self.heads, length + 1)
             self.slots = np.full(self._slots_for(length), -1, np.int32)
             rehash(self.slots, self.hashes, len(self))
         if need_items > len(self.items):
+            if need_items >= 2**31:  # a head has 31 bits for where they begin
+                raise ValueError(f"Expected fewer than 2^31 items in a table of keys, got up to {need_items}")
             self.items = _grown(self.items, max(need_items, 2 * len(self.items)))
 
     def add(
@@ -105,10 +105,14 @@ class KeyTable:
         """Add another table's keys, their numbers translated; return the number here of each of its rows."""
         return self.add(other.own, other.item_ptr, other.items, own_map, item_map)
 
+    def replace_b(self, b: np.ndarray) -> None:
+        """Other second halves of all items, in the same order by size. Keys are hashed anew when some are added."""
+        self.items, self.hashes = packed(self.a, b), np.empty(0, np.uint64)
+
     @staticmethod
     def from_arrays(own: np.ndarray, ptr: np.ndarray, a: np.ndarray, b: np.ndarray) -> KeyTable:
         """A table from what it stored (own, item_ptr, a, b). It is hashed only when keys are added."""
         table = KeyTable(0, 0)
         table.size = np.array([len(own), len(a)])
-        table.owns, table.ptr, table.items = own.astype(np.int32), ptr.astype(np.int64), packed(a, b)
+        table.heads, table.items = packed(ptr, np.append(own, 0)), packed(a, b)
         return table

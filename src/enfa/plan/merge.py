@@ -6,7 +6,7 @@ import numpy as np
 
 from enfa.plan.distinct import DistinctLayer, DistinctRows
 
-__all__ = ["merge_rows"]
+__all__ = ["merge_rows", "widen_kinds"]
 
 
 def _merge_layer(into: DistinctLayer, new: DistinctLayer, before: np.ndarray, reads_input: bool) -> np.ndarray:
@@ -40,3 +40,11 @@ def merge_rows(into: DistinctRows, new: DistinctRows, reads_input: bool) -> None
         sums = into.nodes.absorb(new.nodes, item_map=row)
         into.node_sum = np.concatenate([into.node_sum, sums[new.node_sum]])
     into.affected = [a + b for a, b in zip(into.affected, new.affected)]
+
+
+def widen_kinds(rows: DistinctRows, marks: int, more: int) -> None:
+    """Number edge kinds (attribute row, mark) for ``more`` marks where there were ``marks``, as expand.edge_tables does."""
+    for layer in rows.layers:
+        for table in (layer.rows, layer.encoder):
+            if table is not None:
+                table.replace_b(table.b // marks * more + table.b % marks)

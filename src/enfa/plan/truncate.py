@@ -22,7 +22,7 @@ def _before(layer: DistinctLayer) -> np.ndarray:
 
 
 def first_layers(rows: DistinctRows, count: int) -> DistinctRows:
-    """What compiling for ``count`` layers would have given, array by array. Cost: one pass over the readout."""
+    """What compiling for ``count`` layers would have given, but for the order of rows. Cost: one pass over the readout."""
     if not 1 <= count <= len(rows.layers):
         raise ValueError(f"Expected 1 to {len(rows.layers)} layers, as compiled, got {count}")
     row = np.arange(len(rows.layers[-1].table))

@@ -2,23 +2,27 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from enfa.plan.kernels.slice import coalesce, collect, counting_sort, forget
+from enfa.plan.kernels.slice import coalesce, collect, counting_sort, look_up
 
 Entries = list[tuple[int, int]]
 
 
-@given(st.lists(st.lists(st.integers(0, 9), max_size=8), max_size=4))
-def test_collect_numbers_in_the_order_of_meeting_and_forgets(lists: list[list[int]]) -> None:
-    number, found, count = np.full(10, -1, np.int32), np.empty(10, np.int64), 0
+@given(st.lists(st.lists(st.integers(0, 9), max_size=8), max_size=4), st.integers(0, 50))
+def test_collect_numbers_in_the_order_of_meeting_and_ignores_older_numbers(lists: list[list[int]], base: int) -> None:
+    number, found, count = np.arange(base - 10, base, dtype=np.int32), np.empty(11, np.int32), 0
     met: list[int] = []
-    for ids in lists:
+    for turn, ids in enumerate(lists):
         result = np.empty(len(ids), np.int64)
-        count = collect(np.array(ids, np.int64), number, found, count, result)
+        if turn % 2:
+            result[:] = ids
+            known = look_up(result, number, base)
+            assert known == next((k for k, i in enumerate(ids) if i not in met), len(ids))
+            count = collect(result[known:], number, base, found, count, result[known:])
+        else:
+            count = collect(np.array(ids, np.int32), number, base, found, count, result)
         met += [i for k, i in enumerate(ids) if i not in met and i not in ids[:k]]
         assert found[:count].tolist() == met
         assert result.tolist() == [met.index(i) for i in ids]
-    forget(found, count, number)
-    assert (number == -1).all()
 
 
 @given(st.lists(st.integers(0, 5), max_size=20))

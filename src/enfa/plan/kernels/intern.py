@@ -1,7 +1,8 @@
 """Looking a key up in a table of distinct keys, adding it where it is new.
 
 A key is one number (``own``) and a list of items, each two 32-bit numbers packed into an int64. Keys live in
-CSR form (own, ptr, items); an open-addressing hash table of row numbers stands beside them. A hit is a hit only
+CSR form, where the place of a key's first item and its own number, which are read together, are packed into one
+int64, too (``heads``); an open-addressing hash table of row numbers stands beside them. A hit is a hit only
 when hash, own, length and every item agree, so a collision can never merge two different rows.
 
 Kernels allocate nothing inside their loops: scratch comes from the caller. (Numba 0.68 has been seen to free an array
@@ -11,7 +12,7 @@ made inside a loop before its last use.)
 import numpy as np
 from numba import njit
 
-__all__ = ["hash_keys", "intern", "merge", "pack", "rehash", "sort_items"]
+__all__ = ["first_half", "hash_keys", "intern", "merge", "pack", "rehash", "second_half", "sort_items"]
 
 _A, _B, _C = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _LOW = np.int64(0xFFFFFFFF)
@@ -21,6 +22,18 @@ _LOW = np.int64(0xFFFFFFFF)
 def pack(a, b):
     """Two numbers as one: 0 <= a < 2**31, and b any 32-bit number (negative ones included)."""
     return (np.int64(a) << np.int64(32)) | (np.int64(b) & _LOW)
+
+
+@njit(cache=True, inline="always")
+def first_half(head):
+    """The first half of what was packed."""
+    return head >> np.int64(32)
+
+
+@njit(cache=True, inline="always")
+def second_half(head):
+    """The second half, its sign included."""
+    return np.int32(head & _LOW)
 
 
 @njit(cache=True, nogil=True)
@@ -73,7 +86,7 @@ def sort_items(items, count):
 
 
 @njit(cache=True, nogil=True)
-def intern(own, items, count, slots, hashes, owns, ptr, stored, size):
+def intern(own, items, count, slots, hashes, heads, stored, size):
     """The row number of a key. ``size = [rows, items]`` grows; the caller has made room for one more key."""
     h = _hash(own, items, count)
     mask = np.uint64(len(slots) - 1)
@@ -82,9 +95,9 @@ def intern(own, items, count, slots, hashes, owns, ptr, stored, size):
         row = slots[at]
         if row < 0:
             break
-        if hashes[row] == h and owns[row] == own:
-            start = ptr[row]
-            if ptr[row + 1] - start == count:
+        if hashes[row] == h and second_half(heads[row]) == own:
+            start = first_half(heads[row])
+            if first_half(heads[row + 1]) - start == count:
                 same = True
                 for i in range(count):
                     if stored[start + i] != items[i]:
@@ -97,20 +110,21 @@ def intern(own, items, count, slots, hashes, owns, ptr, stored, size):
     end = size[1]
     slots[at] = row
     hashes[row] = h
-    owns[row] = own
+    heads[row] = pack(end, own)
     for i in range(count):
         stored[end + i] = items[i]
     size[0] = row + 1
     size[1] = end + count
-    ptr[row + 1] = end + count
+    heads[row + 1] = pack(end + count, 0)
     return row
 
 
 @njit(cache=True, nogil=True)
-def hash_keys(owns, ptr, stored, hashes):
+def hash_keys(heads, stored, hashes):
     """The hash of every key of a table."""
     for row in range(len(hashes)):
-        hashes[row] = _hash(owns[row], stored[ptr[row] : ptr[row + 1]], ptr[row + 1] - ptr[row])
+        start, end = first_half(heads[row]), first_half(heads[row + 1])
+        hashes[row] = _hash(second_half(heads[row]), stored[start:end], end - start)
 
 
 @njit(cache=True, nogil=True)
@@ -125,7 +139,7 @@ def rehash(slots, hashes, rows):
 
 
 @njit(cache=True, nogil=True)
-def merge(owns_from, ptr_from, items_from, own_map, item_map, slots, hashes, owns, ptr, stored, size, result):
+def merge(owns_from, ptr_from, items_from, own_map, item_map, slots, hashes, heads, stored, size, result):
     """Intern every key of another table, its numbers translated first. ``result[row]`` is the new number.
 
     An empty map leaves the numbers as they are. Items are sorted again, because their order may change.
@@ -146,4 +160,4 @@ def merge(owns_from, ptr_from, items_from, own_map, item_map, slots, hashes, own
         own = owns_from[row]
         if len(own_map) > 0:
             own = own_map[own]
-        result[row] = intern(own, items, count, slots, hashes, owns, ptr, stored, size)
+        result[row] = intern(own, items, count, slots, hashes, heads, stored, size)

@@ -1,79 +1,141 @@
-"""Mark, renumber, gather: the part of a table of distinct keys that some rows need."""
+"""Mark, renumber, gather: the part of a table of distinct keys that some rows need.
+
+The tables are much larger than any cache and the rows of a batch lie all over them, so reading them is waiting. The loops
+are therefore split (first gather, then number), ask for memory ahead, and have no branch that depends on what was read.
+"""
 
 import numpy as np
 from numba import njit
 
-from enfa.plan.kernels.intern import pack, sort_items
+from enfa.plan.kernels.intern import first_half, pack, second_half, sort_items
+from enfa.plan.kernels.prefetch import prefetch
 
-__all__ = ["coalesce", "collect", "counting_sort", "forget", "lengths", "pull", "pull_links"]
+__all__ = [
+    "add_sums",
+    "add_up",
+    "coalesce",
+    "collect",
+    "counting_sort",
+    "descend",
+    "gather",
+    "look_up",
+    "measure",
+]
+
+_AHEAD = 64  # keys, or numbers, between asking for memory and reading it
+_U = np.uint64  # numba checks signed places for being negative
+
+
+@njit(cache=True, inline="always")
+def _number(row, number, base, found, count):
+    """The new number of a row; ``count`` if it is a new one, which is then written where the next may overwrite it."""
+    known = np.int64(number[row]) - base
+    result = count if known < 0 else known
+    number[row] = result + base
+    found[_U(count)] = row
+    return result
 
 
 @njit(cache=True, nogil=True)
-def collect(ids, number, found, count, result):
-    """Number ids in the order in which they are first met. ``number[id]`` is -1 until then; returns the count."""
+def collect(ids, number, base, found, count, result):
+    """Number ids in the order in which they are first met; returns how many there are now. ``result`` may be ``ids``.
+
+    ``number[id] - base`` is an id's new number, negative until it is met. ``found``, the ids by new number, has room for one
+    more than there can be.
+    """
+    last = len(ids) - 1
     for i in range(len(ids)):
-        row = ids[i]
-        if number[row] < 0:
-            number[row] = count
-            found[count] = row
-            count += 1
-        result[i] = number[row]
+        prefetch(number, np.int64(ids[min(i + _AHEAD, last)]))
+        new = _number(_U(ids[i]), number, base, found, count)
+        count += new == count
+        result[i] = new
     return count
 
 
 @njit(cache=True, nogil=True)
-def forget(found, count, number):
-    """Undo :func:`collect` in time proportional to what it found."""
-    for i in range(count):
-        number[found[i]] = -1
+def look_up(ids, number, base):
+    """Replace ids that have been met by their numbers, up to the first that has not: its place is returned."""
+    last = len(ids) - 1
+    for i in range(len(ids)):
+        prefetch(number, np.int64(ids[min(i + _AHEAD, last)]))
+        known = np.int64(number[_U(ids[i])]) - base
+        if known < 0:
+            return i
+        ids[i] = known
+    return len(ids)
 
 
 @njit(cache=True, nogil=True)
-def lengths(needed, ptr, out_ptr):
-    """``out_ptr``: where the items of each of some keys begin once they stand one behind the other."""
-    total = 0
-    for i in range(len(needed)):
-        out_ptr[i] = total
-        total += ptr[needed[i] + 1] - ptr[needed[i]]
-    out_ptr[len(needed)] = total
+def measure(rows, heads, ptr):
+    """``ptr``: where the items of each of some keys begin once they stand one behind the other."""
+    last = len(rows) - 1
+    end = 0
+    ptr[0] = 0
+    for i in range(len(rows)):
+        prefetch(heads, np.int64(rows[min(i + _AHEAD, last)]))
+        row = _U(rows[i])
+        end += first_half(heads[row + _U(1)]) - first_half(heads[row])
+        ptr[i + 1] = end
 
 
 @njit(cache=True, nogil=True)
-def pull_links(needed, owns, ptr, items, number, found, count, self_row, in_ptr, in_row, in_edge):
-    """:func:`pull` and :func:`collect` in one pass, so that each key is fetched from memory once."""
-    low = np.int64(0xFFFFFFFF)
-    for i in range(len(needed)):
-        own = owns[needed[i]]
-        if number[own] < 0:
-            number[own] = count
-            found[count] = own
-            count += 1
-        self_row[i] = number[own]
-        start = ptr[needed[i]]
-        at = in_ptr[i]
-        for k in range(in_ptr[i + 1] - at):
-            item = items[start + k]
-            row = item >> np.int64(32)
-            if number[row] < 0:
-                number[row] = count
-                found[count] = row
-                count += 1
-            in_row[at + k] = number[row]
-            in_edge[at + k] = np.int32(item & low)
+def descend(rows, heads, ptr, number, base, found, count, own):
+    """:func:`measure`, and :func:`collect` for the keys' own numbers."""
+    last = len(rows) - 1
+    end = 0
+    ptr[0] = 0
+    for i in range(len(rows)):
+        prefetch(heads, np.int64(rows[min(i + 2 * _AHEAD, last)]))
+        prefetch(number, np.int64(second_half(heads[_U(rows[min(i + _AHEAD, last)])])))
+        row = _U(rows[i])
+        head = heads[row]
+        end += first_half(heads[row + _U(1)]) - first_half(head)
+        ptr[i + 1] = end
+        new = _number(_U(second_half(head)), number, base, found, count)
+        count += new == count
+        own[i] = new
     return count
 
 
 @njit(cache=True, nogil=True)
-def pull(needed, ptr, items, out_ptr, a, b):
-    """The items of some keys, unpacked. ``out_ptr`` is from :func:`lengths`."""
-    low = np.int64(0xFFFFFFFF)
-    for i in range(len(needed)):
-        start = ptr[needed[i]]
-        at = out_ptr[i]
-        for k in range(out_ptr[i + 1] - at):
-            item = items[start + k]
-            a[at + k] = item >> np.int64(32)
-            b[at + k] = np.int32(item & low)
+def gather(rows, heads, items, ptr, a, b):
+    """Both halves of the items of some keys. ``ptr`` is from :func:`measure`.
+
+    ``a`` and ``b`` have four places more than there are items, because four are copied where there are fewer.
+    """
+    last = len(rows) - 1
+    for i in range(len(rows)):
+        prefetch(heads, np.int64(rows[min(i + 2 * _AHEAD, last)]))
+        prefetch(items, first_half(heads[_U(rows[min(i + _AHEAD, last)])]))
+        start = first_half(heads[_U(rows[i])])
+        at = ptr[i]
+        length = ptr[i + 1] - at
+        copied = 0
+        if start + 4 <= len(items):
+            copied = 4
+            for k in range(4):
+                item = items[_U(start + k)]
+                a[_U(at + k)] = first_half(item)
+                b[_U(at + k)] = second_half(item)
+        for k in range(copied, length):
+            item = items[_U(start + k)]
+            a[_U(at + k)] = first_half(item)
+            b[_U(at + k)] = second_half(item)
+
+
+@njit(cache=True, nogil=True)
+def add_up(index, amount, total):
+    """``total[index] += amount``, one after the other."""
+    for i in range(len(index)):
+        total[_U(index[i])] += amount[i]
+
+
+@njit(cache=True, nogil=True)
+def add_sums(ptr, row, count, weight, total):
+    """``total[row] += count * weight`` with one weight for each list of rows."""
+    for n in range(len(ptr) - 1):
+        for k in range(ptr[n], ptr[n + 1]):
+            total[_U(row[k])] += count[k] * weight[n]
 
 
 @njit(cache=True, nogil=True)

@@ -15,21 +15,21 @@ HUB = 64  # in-degree from which the order of a node's edges is kept
 
 
 @njit(cache=True, nogil=True)
-def base_rows(row, in_ptr, src, kind, items, slots, hashes, owns, ptr, stored, size, result):
+def base_rows(row, in_ptr, src, kind, items, slots, hashes, heads, stored, size, result):
     """Rows of the unedited graphs: ``result[v]`` for every node v from ``row``, its number one table before."""
     for v in range(len(row)):
         begin, end = in_ptr[v], in_ptr[v + 1]
         for p in range(begin, end):
             items[p - begin] = pack(row[src[p]], kind[p])
         sort_items(items, end - begin)
-        result[v] = intern(row[v], items, end - begin, slots, hashes, owns, ptr, stored, size)
+        result[v] = intern(row[v], items, end - begin, slots, hashes, heads, stored, size)
 
 
 @njit(cache=True, nogil=True)
 def start_pairs(
     start_kind, base, degrees, in_ptr, src, out_ptr, out_dst, dst,
     keeps, node_ptr, node, node_value, edge_ptr, edge, edge_value,
-    slots, hashes, owns, ptr, stored, size, pair_ptr, pair_node, pair_row,
+    slots, hashes, heads, stored, size, pair_ptr, pair_node, pair_row,
 ):  # fmt: skip
     """Affected rows of table 0: edited nodes, and with ``degrees`` nodes whose in-degree changed.
 
@@ -80,7 +80,7 @@ def start_pairs(
                         if mark[src[p]] >= 0 and not gone[p] and (not keeps[s] or seen[src[p]] == s):
                             degree += 1
                 items[0] = pack(mark[v], degree)
-                row = intern(start_kind[v], items, 1, slots, hashes, owns, ptr, stored, size)
+                row = intern(start_kind[v], items, 1, slots, hashes, heads, stored, size)
                 if row == base[v] and not keeps[s]:
                     continue
             pair_node[total] = v
@@ -120,7 +120,7 @@ def _reach(roots, depth, in_ptr, src, stamp, reach, queue):
 def walk(
     first, last, keeps, roots, depth, row, base, seen, reach, in_ptr, src, order, kind, base_kind,
     out_ptr, out_dst, dst, edge_ptr, edge, edge_value, pair_ptr, pair_node, pair_row, items, candidates, queue, need,
-    slots, hashes, owns, ptr, stored, size, next_ptr, next_node, next_row,
+    slots, hashes, heads, stored, size, next_ptr, next_node, next_row,
 ):  # fmt: skip
     """One layer: from the affected (node, row) pairs of table i-1 to those of table i.
 
@@ -171,7 +171,7 @@ def walk(
         affordable = need[2] + messages <= need[3]
         room = affordable and (
             2 * (size[0] + count + 1) <= len(slots)
-            and size[0] + count < len(owns)
+            and size[0] + count < len(hashes)
             and size[1] + messages <= len(stored)
             and next_ptr[s] + count <= len(next_node)
         )
@@ -195,7 +195,7 @@ def walk(
                         items[length] = pack(r, kind[e])
                         length += 1
                 sort_items(items, length)
-                new = intern(own, items, length, slots, hashes, owns, ptr, stored, size)
+                new = intern(own, items, length, slots, hashes, heads, stored, size)
                 if keep or new != base[v]:
                     next_node[total] = v
                     next_row[total] = new
@@ -235,7 +235,7 @@ def root_rows(roots, base, pair_ptr, pair_node, pair_row, result):
 
 @njit(cache=True, nogil=True)
 def deltas(
-    first, last, keeps, base, pair_ptr, pair_node, pair_row, items, slots, hashes, owns, ptr, stored, size, result
+    first, last, keeps, base, pair_ptr, pair_node, pair_row, items, slots, hashes, heads, stored, size, result
 ):  # fmt: skip
     """What a subgraph's pool has more (or less) than its graph's: distinct lists of (row, net count).
 
@@ -245,7 +245,7 @@ def deltas(
         begin, end = pair_ptr[s], pair_ptr[s + 1]
         if (
             2 * (size[0] + 2) > len(slots)
-            or size[0] + 1 >= len(owns)
+            or size[0] + 1 >= len(hashes)
             or size[1] + 2 * (end - begin) > len(stored)
         ):
             return s
@@ -269,7 +269,7 @@ def deltas(
             if net != 0:
                 items[kept] = pack(r, net)
                 kept += 1
-        result[s] = intern(0, items, kept, slots, hashes, owns, ptr, stored, size)
+        result[s] = intern(0, items, kept, slots, hashes, heads, stored, size)
     return last
 
 

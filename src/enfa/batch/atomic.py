@@ -1,0 +1,71 @@
+"""Writing a file all at once: the old one, or the whole new one.
+
+The bytes go to a temporary file beside the target, which is flushed to the disk and renamed. A writer that was killed leaves
+such a ``.partial`` file, which nothing reads; the next one that writes to the same target removes it. A writer holds a
+lock on its file, which ends with its process however that ends, so that a file in writing is never taken for a left-over.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO
+
+try:
+    import fcntl
+except ImportError:  # a system without such locks: left-overs stay
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["write_atomically"]
+
+
+def _lock(file: IO[bytes], wait: bool = False) -> bool:
+    """Whether we hold the file's lock now; not where somebody else does, or where there is none to hold."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _remove_leftovers(target: Path) -> None:
+    """Temporary files of writers to ``target`` that are no longer there."""
+    name = re.compile(re.escape(target.name) + r"\.[0-9a-f]{12}\.partial")
+    for path in target.parent.iterdir():
+        if not name.fullmatch(path.name):
+            continue
+        try:
+            with path.open("rb") as file:
+                if _lock(file):
+                    path.unlink()
+        except OSError:  # somebody else's to remove, or just renamed
+            continue
+
+
+def write_atomically(path: Path, parts: Iterable[bytes]) -> None:
+    """Write ``parts`` to a file; what stood there before stays until all is on the disk."""
+    _remove_leftovers(path)
+    while True:
+        partial = path.with_name(f"{path.name}.{uuid.uuid4().hex[:12]}.partial")  # two writers do not meet
+        try:
+            with partial.open("xb") as file:
+                _lock(file, wait=True)  # only one that removes left-overs may hold it, for a moment
+                if not partial.exists():  # and did
+                    continue
+                for part in parts:
+                    file.write(part)
+                file.flush()
+                os.fsync(file.fileno())
+                if fcntl is not None:  # renamed before the lock ends
+                    os.replace(partial, path)
+                    return
+            os.replace(partial, path)
+            return
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise

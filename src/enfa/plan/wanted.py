@@ -1,0 +1,88 @@
+"""Which rows of a table are wanted, and the numbers that they get."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from enfa.plan.intern import KeyTable
+from enfa.plan.kernels.slice import collect, descend, gather, look_up, measure
+
+__all__ = ["Numbers", "Wanted", "items_of"]
+
+_LIMIT = 2**31 - 1
+
+
+class Numbers:
+    """One int32 for each row of a table, in which :class:`Wanted` writes numbers.
+
+    Nothing is erased between two plans: the numbers of each begin where those of the one before may have ended, so what is
+    smaller is of an earlier one.
+    """
+
+    def __init__(self, rows: int) -> None:
+        self.number, self.free = np.full(rows, -1, np.int32), 0
+
+    def begin(self) -> int:
+        """The first number of the next plan."""
+        if self.free + len(self.number) > _LIMIT:
+            self.number.fill(-1)
+            self.free = 0
+        return self.free
+
+
+class Wanted:
+    """The rows wanted of one table so far, by new number."""
+
+    def __init__(self, numbers: Numbers) -> None:
+        self.numbers, self.base, self.count = numbers, numbers.begin(), 0
+        self.found = np.empty(0, np.int32)
+
+    def reserve(self, more: int) -> None:
+        """Make room for so many more rows, as far as the table has them."""
+        room = min(self.count + more, len(self.numbers.number))
+        if room >= len(self.found):
+            found = np.empty(max(room, 2 * self.count) + 1, np.int32)
+            found[: self.count] = self.found[: self.count]
+            self.found = found
+        # before anything is written: a plan that is broken off leaves nothing behind that counts
+        self.numbers.free = max(self.numbers.free, self.base + room)
+
+    def add(self, ids: np.ndarray) -> np.ndarray:
+        """Mark rows as wanted; return their new numbers, int64."""
+        self.reserve(len(ids))
+        result = np.empty(len(ids), np.int64)
+        self.count = collect(ids, self.numbers.number, self.base, self.found, self.count, result)
+        return result
+
+    def replace(self, ids: np.ndarray) -> np.ndarray:
+        """:meth:`add` in place, for int64 ids most of which are wanted already."""
+        known = look_up(ids, self.numbers.number, self.base)
+        if known < len(ids):
+            self.reserve(len(ids) - known)
+            rest = ids[known:]
+            self.count = collect(rest, self.numbers.number, self.base, self.found, self.count, rest)
+        return ids
+
+    def add_owns(self, table: KeyTable, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mark the own rows of some keys; return their new numbers, and where the keys' items will begin."""
+        self.reserve(len(rows))
+        own, ptr = np.empty(len(rows), np.int64), np.empty(len(rows) + 1, np.int64)
+        self.count = descend(rows, table.heads, ptr, self.numbers.number, self.base, self.found, self.count, own)
+        return own, ptr
+
+    @property
+    def rows(self) -> np.ndarray:
+        return self.found[: self.count]
+
+
+def items_of(
+    table: KeyTable, rows: np.ndarray, ptr: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """``(ptr, a, b)``, int64: the items of some rows' keys, one behind the other. ``ptr``, if it is known already."""
+    if ptr is None:
+        ptr = np.empty(len(rows) + 1, np.int64)
+        measure(rows, table.heads, ptr)
+    total = int(ptr[-1])
+    a, b = np.empty(total + 4, np.int64), np.empty(total + 4, np.int64)
+    gather(rows, table.heads, table.items, ptr, a, b)
+    return ptr, a[:total], b[:total]

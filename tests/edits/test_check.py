@@ -1,0 +1,23 @@
+"""Edits that policies of one's own may get wrong."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import enfa
+from enfa.edits.check import check_edits
+from enfa.graphs import check_graphs
+from enfa.testing import random_graphs
+
+
+def test_a_subgraph_has_all_its_roots_or_none() -> None:
+    graphs = check_graphs(random_graphs(3, 5, seed=1))
+    edits = enfa.NodeMarking().edits(graphs)
+    root = np.repeat(np.arange(graphs.num_nodes)[:, None], 2, axis=1)
+    root[1] = -1
+    check_edits(graphs, replace(edits, root=root), "mine")
+    root[3, 1] = -1
+    place = 3 - int(edits.sub_ptr[edits.graph[3]])
+    with pytest.raises(ValueError, match=rf"mine: graph {edits.graph[3]}: subgraph {place} has some roots and lacks"):
+        check_edits(graphs, replace(edits, root=root), "mine")
