@@ -16,7 +16,7 @@ from enfa.batch import CompiledDataset, DataLoader
 from enfa.plan.pack import pack, unpack
 from enfa.plan.prepare import Needs, lean, prepare
 from enfa.plan.table import Plan
-from enfa.training.build import Problem, make_model
+from enfa.training.build import Problem, make_model, training_draw
 from enfa.training.config import Config
 from enfa.training.disk import write_csv
 from enfa.training.lightning import pl
@@ -162,6 +162,7 @@ class Batches(pl.LightningDataModule):
             graphs=self.split[part],
             shard=shard,
             needs=needs,
+            draw=training_draw(c) if part == "train" else None,
         )
 
     def train_dataloader(self) -> DataLoader:
