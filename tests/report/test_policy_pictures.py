@@ -2,10 +2,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import yaml
+
 import enfa
 from enfa.edits import POLICIES
 from enfa.report.policies import PICTURES, draw_policies, draw_policy
 from enfa.testing import random_graph
+from enfa.training.build import Problem, make_model, make_policy
+from enfa.training.config import Config
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -19,6 +23,18 @@ def test_every_policy_has_a_picture_in_the_documentation(tmp_path):
     assert len({path.read_bytes() for path in drawn}) == len(drawn)
     for name in POLICIES:
         assert f"`{name}`" in text
+
+
+def test_every_picture_has_its_yaml_which_makes_what_it_shows():
+    """The block behind each picture is a config that works."""
+    text = (DOCS / "policies.md").read_text()
+    for name, policy in PICTURES.items():
+        behind = text.split(f"](policies/{name}.png)")[1]
+        assert behind.startswith("\n\n```yaml\n"), name
+        settings = yaml.safe_load(behind.split("```yaml\n")[1].split("```")[0])
+        config = Config.make({"dataset": "PROTEINS", **settings})
+        assert make_policy(config) == policy
+        make_model(config, Problem("multiclass", "accuracy", 2, 3, None))
 
 
 def test_a_graph_of_ones_own():

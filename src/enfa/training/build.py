@@ -72,9 +72,10 @@ def _check_draw(config: Config) -> None:
     sums = {"bag": config.bag == "sum", "context": config.model == "dss" and config.context != "dss"}
     for name, adds_up in sums.items():
         if adds_up and training_draw(config) is not None:
+            instead = "mean" if name == "bag" else "dss"
             raise ValueError(
                 f"The policy subsample trains on parts of the bags and evaluates whole ones, but {name}="
-                f"{getattr(config, name)} adds up over a bag: use {name}={'mean' if name == 'bag' else 'dss'}, or another policy"
+                f"{getattr(config, name)} adds up over a bag: use {name}={instead}, or another policy"
             )
 
 
