@@ -44,6 +44,10 @@ def test_a_graph_of_ones_own():
     assert all(len(ax.collections) == 5 for ax in figure.axes)
 
 
-def test_the_example_in_the_documentation_runs():
-    code = (DOCS / "policies.md").read_text().split("```python\n")[1].split("```")[0]
-    exec(compile(code, "policies.md", "exec"), {})
+def test_the_examples_in_the_documentation_run():
+    """One after the other, in one session."""
+    blocks = [part.split("```")[0] for part in (DOCS / "policies.md").read_text().split("```python\n")[1:]]
+    names: dict = {}
+    for code in blocks:
+        exec(compile(code, "policies.md", "exec"), names)
+    assert len(blocks) == 3 and len(names["train"]) == 20 and len(names["nodes"]) == 8
