@@ -22,7 +22,7 @@ def test_measures_one_size(features, tmp_path):
     path = tmp_path / "scaling.json"
     path.write_text(json.dumps({"machine": {"cpu": "a", "threads": 1, "torch": "2"}, "results": [*found, hub]}))
     text = scaling["figures"](path)
-    assert "| 10,000 |" in text and "time with n^" in text and "degree 200" in text
+    assert "| 10,000 |" in text and "CPU time with n^" in text and "degree 200" in text
 
 
 def test_exponent():

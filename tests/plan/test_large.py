@@ -133,12 +133,24 @@ def test_hubs_are_refused_before_anything_is_stored(monkeypatch):
     graph = large_graph(6000, 2, kinds=6000, hub=5000)
     model = rooted(6000)
     monkeypatch.setattr(hubs, "STORED", 2**24)
-    with monkeypatch.context() as patch, pytest.raises(ValueError, match=r"got 17\d{6}, which is 0\.1 GiB of keys alone"):
+    with monkeypatch.context() as patch, pytest.raises(ValueError, match=r"got 17\d{6}, which take 0\.1 GiB as keys alone"):
         patch.setattr(distinct, "walk", None)
         enfa.make_plan([graph], enfa.NodeMarking(), model.spec)
     few = large_graph(6000, 2, kinds=2, hub=5000)
     plan = enfa.make_plan([few], enfa.NodeMarking(), model.spec)
     assert plan.cost().edges[0] < 2**20
+
+
+@pytest.mark.parametrize("readout", ["sum", "root"])
+def test_affected_pairs_are_bounded(readout, monkeypatch):
+    """Next to a hub an edit reaches all of its neighbours in two layers: 500 squared pairs, though of few different rows."""
+    star = Data(x=torch.zeros(501, 1).long(), edge_index=torch.stack([torch.zeros(500).long(), torch.arange(1, 501)]))
+    star.edge_index = torch.cat([star.edge_index, star.edge_index.flip(0)], 1)
+    spec = enfa.Spec(4 if readout == "root" else 2, output="root" if readout == "root" else "graph", pruned=readout == "root")
+    assert enfa.make_plan([star], enfa.NodeMarking(), spec).cost().rows[-1] < 10
+    monkeypatch.setattr(hubs, "STORED", 2**17)
+    with pytest.raises(ValueError, match=r"pairs that an edit affects .* node 0 of graph 0 has 500 incoming edges"):
+        enfa.make_plan([star], enfa.NodeMarking(), spec)
 
 
 def test_generator():

@@ -106,6 +106,8 @@ class _Builder:
     def conv(self, depth: int = -1) -> KeyTable:
         """One message-passing layer. ``depth`` is that of :func:`~enfa.plan.kernels.walk.walk`."""
         g, e, table = self.graphs, self.edits, KeyTable()
+        if depth < 0:
+            hubs.check_pairs(g, e, self.pair_ptr, self.pair_node)
         base = self._over_graphs(table, self.base)
         seen, reach = np.full(g.num_nodes, -1, np.int64), np.full(g.num_nodes, -1, np.int64)
         kind, need = self.kind.copy(), np.array([0, 0, 0, hubs.LOOKED_AT])
@@ -124,6 +126,8 @@ class _Builder:
             if done < e.num_subgraphs:
                 if need[0] < 0 or table.size[1] + need[1] > hubs.STORED:
                     raise hubs.too_many_messages(g, int(table.size[1] + need[1]), int(need[2]))
+                if ptr[done] + need[0] > hubs.STORED:
+                    raise hubs.too_many_pairs(g, int(ptr[done] + need[0]))
                 table.reserve(int(need[0]) + 1, int(need[1]))
                 if ptr[done] + need[0] > len(node):
                     extra = max(int(need[0]), len(node) // 2)

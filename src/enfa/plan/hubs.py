@@ -16,9 +16,11 @@ from enfa.plan.intern import KeyTable, packed
 from enfa.plan.kernels.hubs import hub_changes
 from enfa.plan.kernels.walk import HUB
 
-__all__ = ["LOOKED_AT", "STORED", "changes", "sorted_edges", "too_many_messages"]
+__all__ = ["LOOKED_AT", "STORED", "changes", "check_pairs", "sorted_edges", "too_many_messages", "too_many_pairs"]
 
-STORED = 2**29  # messages into the distinct rows of a layer: 4 GiB of keys, and 12 to 16 GiB with a plan made of them
+# Messages into the distinct rows of a layer: 4 GiB of keys, and 12 to 16 GiB with a plan made of them. Also affected
+# (subgraph, node) pairs after a layer: 4 GiB.
+STORED = 2**29
 LOOKED_AT = 2**38  # messages looked at to find them: an hour or so
 
 
@@ -79,17 +81,42 @@ def changes(
     return ptr, node, change, np.full(max(len(table), 1), -1, np.int32), change_of
 
 
-def too_many_messages(graphs: GraphSet, stored: int, looked_at: int | None = None) -> ValueError:
-    """The error for a layer beyond the bounds; names the largest hub."""
+def _largest_hub(graphs: GraphSet) -> str:
     degree = np.diff(graphs.in_ptr)
     hub = int(np.argmax(degree))
     graph = int(graphs.graph[hub])
+    return f"node {hub - graphs.node_ptr[graph]} of graph {graph} has {degree[hub]} incoming edges"
+
+
+_INSTEAD = (
+    "Draw fewer subgraphs (Subsample), use fewer layers, leave out some edges, or raise the limit where there is "
+    "memory"
+)
+
+
+def check_pairs(graphs: GraphSet, edits: Edits, pair_ptr: np.ndarray, pair_node: np.ndarray) -> None:
+    """Refuse a layer after which too many pairs may be affected: whatever the affected nodes send to, and themselves."""
+    sends = np.concatenate([[0], np.cumsum(np.diff(graphs.out_ptr)[pair_node])])
+    reached = np.diff(sends[pair_ptr]) + np.diff(edits.edge_ptr)
+    pairs = np.minimum(np.diff(pair_ptr) + np.where(edits.kept, 0, reached), np.diff(graphs.node_ptr)[edits.graph])
+    if int(pairs.sum()) > STORED:
+        raise too_many_pairs(graphs, int(pairs.sum()))
+
+
+def too_many_pairs(graphs: GraphSet, pairs: int) -> ValueError:
+    return ValueError(
+        f"Expected at most {STORED} (subgraph, node) pairs that an edit affects (enfa.plan.hubs.STORED), got up to {pairs}, "
+        f"which take {8 * pairs / 2**30:.1f} GiB: edits spread to all that affected nodes send to, and {_largest_hub(graphs)}. "
+        f"{_INSTEAD}. Only readout='root' without BatchNorm and context leaves out what no root reads"
+    )
+
+
+def too_many_messages(graphs: GraphSet, stored: int, looked_at: int | None = None) -> ValueError:
+    """The error for a layer beyond the bounds; names the largest hub."""
     limit = f"at most {STORED} messages into the distinct rows of a layer (enfa.plan.hubs.STORED), got {stored}"
     if looked_at is not None and stored <= STORED:
         limit = f"to look at no more than {LOOKED_AT} messages (enfa.plan.hubs.LOOKED_AT), got {looked_at} or more"
     return ValueError(
-        f"Expected {limit}, which is {8 * stored / 2**30:.1f} GiB of keys alone: node {hub - graphs.node_ptr[graph]} of "
-        f"graph {graph} has {degree[hub]} incoming edges, and a hub of degree d has another row in each of the d subgraphs "
-        f"around it, d squared messages in all. Draw fewer subgraphs (Subsample), use fewer layers, leave out some of its "
-        f"edges, or raise the limit where there is memory"
+        f"Expected {limit}, which take {8 * stored / 2**30:.1f} GiB as keys alone: {_largest_hub(graphs)}, and a hub of degree "
+        f"d has another row in each of the d subgraphs around it, d squared messages in all. {_INSTEAD}"
     )
