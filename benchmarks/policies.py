@@ -26,6 +26,7 @@ POLICIES: list[Policy] = [
     enfa.EdgeDeletion(),
     enfa.EdgeMarking(),
     enfa.EgoNets(2),
+    enfa.EgoNets(2, isolate=True),
     enfa.EgoNets(3),
     enfa.EgoNets(3, mark=True),
     enfa.Reconstruction(5, max_subgraphs=50),

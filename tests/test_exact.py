@@ -8,7 +8,20 @@ import copy
 
 import pytest
 import torch
-from cases import EDGE_CHANNELS, FACTORS, NODE_CHANNELS, POLICIES, allowed, conv_of, live_model, model_of
+from cases import (
+    EDGE_CHANNELS,
+    EVERY,
+    EVERY_FACTORS,
+    FACTORS,
+    NODE_CHANNELS,
+    POLICIES,
+    ROOTED,
+    allowed,
+    allowed_every,
+    conv_of,
+    live_model,
+    model_of,
+)
 from covering import all_pairs, covering, pairs_of
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -17,9 +30,11 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 import enfa
+from enfa.graphs import check_graphs
 from enfa.testing import assert_same_as_full, degenerate_graphs, random_graph, random_graphs
 
 CASES = covering(FACTORS, allowed)
+EVERY_CASES = covering(EVERY_FACTORS, allowed_every)
 CONTEXTS = FACTORS["context"]
 PLAIN = {
     "conv": "gin", "policy": "mark", "context": "none", "readout": "sum", "jk": "last", "norm": "batch",
@@ -56,6 +71,27 @@ def test_every_pair_of_values_occurs() -> None:
     assert all_pairs(FACTORS, allowed) == covered
     assert all(allowed(case) for case in CASES)
     assert len(CASES) < 100
+    assert all_pairs(EVERY_FACTORS, allowed_every) == set().union(*map(pairs_of, EVERY_CASES))
+    assert all(allowed_every(case) for case in EVERY_CASES)
+
+
+def test_every_policy_and_each_of_its_parameters_is_here() -> None:
+    """A parameter counts once two policies differ in it."""
+    assert {type(p) for p in EVERY.values()} >= set(enfa.edits.POLICIES.values())
+    for policy in enfa.edits.POLICIES.values():
+        same = [vars(p) for p in EVERY.values() if type(p) is policy]
+        for name in set(same[0]) - {"seed", "greedy", "hops", "bins", "max_subgraphs"}:
+            assert len({repr(params[name]) for params in same}) > 1, f"{policy.__name__}: {name}"
+    graphs = check_graphs(_graphs(PLAIN, 0))
+    assert {name for name, policy in EVERY.items() if policy.edits(graphs).root is not None} == ROOTED
+
+
+@pytest.mark.parametrize("number", range(len(EVERY_CASES)), ids=lambda i: _name(EVERY_CASES[i]))
+def test_every_policy_is_the_same_as_full(number: int) -> None:
+    """As below, with fewer steps: every policy with every conv, context, readout, jumping knowledge, norm, …"""
+    case = EVERY_CASES[number]
+    graphs = _graphs(case, number)
+    assert_same_as_full(live_model(case, graphs), EVERY[case["policy"]], graphs, steps=2)
 
 
 @pytest.mark.parametrize("number", range(len(CASES)), ids=lambda i: _name(CASES[i]))
@@ -93,19 +129,19 @@ def test_float32_comes_closer_on_a_larger_graph(policy: str) -> None:
         assert (distinct[name] - exact[name]).norm() < (full[name] - exact[name]).norm(), name
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", EVERY)
 @given(data=st.data())
 def test_same_as_full_on_any_graphs(policy: str, data: st.DataObject) -> None:
     """Any case of the whole product, on graphs that hypothesis draws."""
-    case = {name: data.draw(st.sampled_from(values), label=name) for name, values in FACTORS.items()}
+    case = {name: data.draw(st.sampled_from(values), label=name) for name, values in EVERY_FACTORS.items()}
     case["policy"] = policy
-    assume(allowed(case))
+    assume(allowed_every(case))
     channels, edge_channels = NODE_CHANNELS[case["nodes"]], EDGE_CHANNELS[case["edges"]]
     graphs = data.draw(graph_lists(channels, edge_channels), label="graphs")
     # A channel that is constant over the batch is divided by sqrt(eps) in every BatchNorm, and its rounding error with
     # it, on every plan. One graph with all sorts of rows keeps channels from being constant.
     graphs.append(random_graph(7, channels=channels, edge_channels=edge_channels, seed=3))
-    assert_same_as_full(model_of(case, data.draw(st.integers(1, 4))), POLICIES[policy], graphs)
+    assert_same_as_full(model_of(case, data.draw(st.integers(1, 4))), EVERY[policy], graphs)
 
 
 @pytest.mark.parametrize("policy", ["mark", "delete", "isolate", "two marks", "mixed"])
@@ -120,7 +156,7 @@ def test_same_as_full_on_directed_graphs(policy: str, data: st.DataObject) -> No
     assert_same_as_full(model_of(case, data.draw(st.integers(1, 3))), POLICIES[policy], graphs)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", EVERY)
 @pytest.mark.parametrize("graph", degenerate_graphs())
 @pytest.mark.parametrize(
     "change",
@@ -129,10 +165,12 @@ def test_same_as_full_on_directed_graphs(policy: str, data: st.DataObject) -> No
 )
 def test_degenerate_graphs_singly(graph: str, policy: str, change: dict) -> None:
     """Alone, a degenerate graph may leave BatchNorm without two rows to average: then no plan runs, as in PyTorch."""
-    case = {**PLAIN, **change}
+    case = {**PLAIN, **change, "policy": policy}
+    if EVERY[policy].edge_mark_channels:
+        case["conv"] = "gine"
     model, alone = model_of(case, 2), [degenerate_graphs(2)[graph]]
-    assert_same_as_full(model, POLICIES[policy], alone, modes=["eval"])
-    plans = [enfa.make_plan(alone, POLICIES[policy], model.spec, kind) for kind in ("full", "ego", "distinct")]
+    assert_same_as_full(model, EVERY[policy], alone, modes=["eval"])
+    plans = [enfa.make_plan(alone, EVERY[policy], model.spec, kind) for kind in ("full", "ego", "distinct")]
     counted = {plan.num_pairs for plan in plans}
     assert len(counted) == 1
     nodes = alone[0].num_nodes if case["context"] in ("dss", "mpnn") else 0
@@ -141,7 +179,7 @@ def test_degenerate_graphs_singly(graph: str, policy: str, change: dict) -> None
             with pytest.raises(ValueError, match=r"^Expected more than 1 .* to compute BatchNorm statistics, got 1$"):
                 model.train()(plan)
     else:
-        assert_same_as_full(model, POLICIES[policy], alone, modes=["train"])
+        assert_same_as_full(model, EVERY[policy], alone, modes=["train"])
 
 
 @pytest.mark.parametrize("policy", ["mark", "delete", "isolate", "edge"])

@@ -230,3 +230,23 @@ def test_bytes_by_array_add_up(compiled: enfa.CompiledDataset) -> None:
     total = sizes.pop("total")
     assert 0 < total - sum(sizes.values()) < 12_000  # the headers and the trailer
     assert all(re.fullmatch(r"(sources|layer\d|start|deltas)\..*|base_row|sub_delta|graph_rows|y", n) for n in sizes)
+
+
+def test_a_policy_within_a_policy_is_found_again(tmp_path: Path) -> None:
+    graphs = random_graphs(4, 6, seed=1)
+    policy = enfa.Subsample(enfa.EgoNets(1, mark=True), count=2, seed=3)
+    enfa.compile(graphs, policy, enfa.Spec(2), progress=False).save(tmp_path / "a.enfa")
+    assert enfa.load_compiled(tmp_path / "a.enfa").policy == policy
+
+
+def test_what_was_not_planned_ahead_is_planned_after_loading(tmp_path: Path) -> None:
+    graphs, spec = random_graphs(4, 6, seed=1), enfa.DSSGNN(3, 4, 2, 2).spec
+    draw = enfa.Subsample(enfa.NodeMarking(), count=2)
+    compiled = enfa.compile(graphs, draw.policy, spec, tmp_path, progress=False, ahead=False)
+    assert not list(tmp_path.iterdir())  # no cache of what takes no time
+    compiled.save(tmp_path / "a.enfa")
+    loaded = enfa.load_compiled(tmp_path / "a.enfa")
+    for plan in (compiled.plan([1, 3], draw, 2), loaded.plan([1, 3], draw, 2)):
+        full = enfa.compile(graphs, draw.policy, spec, progress=False, kind="full").plan([1, 3], draw, 2)
+        model = enfa.DSSGNN(3, 4, 2, 2).double().eval()
+        torch.testing.assert_close(model(plan), model(full), rtol=1e-10, atol=1e-10)

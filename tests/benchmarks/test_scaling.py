@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import runpy
 from pathlib import Path
 
@@ -8,13 +9,35 @@ import pytest
 SCRIPTS = Path(__file__).parents[2] / "benchmarks"
 
 
-def test_measures_one_size():
-    scaling = runpy.run_path(str(SCRIPTS / "scaling.py"))
-    found = scaling["measure"](500, 4, 3, 0, 8, 1)
-    assert found["nodes"] == 500 and found["rows"][1] <= 500
-    assert "500" in scaling["_line"](found)
+def _scaling() -> dict:
+    return runpy.run_path(str(SCRIPTS / "scaling.py"))
+
+
+@pytest.mark.parametrize("features", ["3", "continuous"])
+def test_measures_one_size(features, tmp_path):
+    scaling = _scaling()
+    found = [scaling["measure"](n, 0, features, 4, 8, 1) for n in (500, 10_000, 20_000)]
+    assert found[0]["nodes"] == 500 and found[0]["rows"][1] <= 500
+    hub = scaling["measure"](300, 200, features, 4, 8, 1)
+    path = tmp_path / "scaling.json"
+    path.write_text(json.dumps({"machine": {"cpu": "a", "threads": 1, "torch": "2"}, "results": [*found, hub]}))
+    text = scaling["figures"](path)
+    assert "| 10,000 |" in text and "CPU time with n^" in text and "degree 200" in text
+
+
+def test_exponent():
     twice = [{"nodes": n, "t": 3.0 * n**1.5} for n in (10, 100, 1000)]
-    assert scaling["exponent"](twice, "t") == pytest.approx(1.5)
+    assert _scaling()["exponent"](twice, "t") == pytest.approx(1.5)
+
+
+def test_the_docs_quote_the_results():
+    """And a million nodes fit into 16 GiB, whatever their features."""
+    root, scaling = SCRIPTS.parent, _scaling()
+    results = root / "results" / "cpu" / "scaling.json"
+    page = (root / "docs" / "policies.md").read_text()
+    assert page == scaling["with_figures"](page, results)
+    peaks = {f["features"]: f["peak_gib"] for f in json.loads(results.read_text())["results"] if f["nodes"] == 10**6}
+    assert set(peaks) == {"4", "continuous"} and max(peaks.values()) < 16
 
 
 def test_counts_rows_of_policies(capsys, monkeypatch):

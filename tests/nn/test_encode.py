@@ -19,6 +19,19 @@ def test_categories_are_embedded_by_column_and_summed() -> None:
     assert torch.allclose(encoder(values), columns[0](values[:, 0]) + columns[1](values[:, 1]))
 
 
+def test_very_many_categories_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same numbers, without a matrix of feature rows times categories."""
+    encoder, values = Categorical([30, 20], 4).double(), torch.randint(0, 20, (50, 2))
+    found = []
+    for limit in (2**24, 1):
+        monkeypatch.setattr("enfa.nn.encode._PRODUCT", limit)
+        encoder.weight.grad = None
+        out = encoder(values)
+        out.square().sum().backward()
+        found.append((out.detach(), encoder.weight.grad))
+    assert all(torch.allclose(a, b, rtol=1e-12, atol=1e-12) for a, b in zip(*found))
+
+
 @pytest.mark.parametrize("wrong", [[], [3, 0], [-1]])
 def test_cardinalities_are_positive(wrong: list[int]) -> None:
     with pytest.raises(ValueError, match="Expected cardinalities >= 1, one per column, got"):

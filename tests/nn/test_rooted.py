@@ -159,6 +159,50 @@ def test_masks_on_one_graph():
     assert losses[-1] < losses[0] / 2
 
 
+def test_mini_batches_of_nodes_of_one_graph():
+    """Each draw of the bag gives the rows of the whole, from less work."""
+    graph = random_graph(60, 3.0, seed=5)
+    model = model_for(enfa.NodeMarking(), "gin", readout="root", norm="layer").double().eval()
+    whole = model(enfa.make_plan([graph], enfa.NodeMarking(), model.spec))
+    compiled = enfa.compile([graph], enfa.NodeMarking(), model.spec, progress=False)
+    loader, seen = enfa.DataLoader(compiled, 1, draw=enfa.Subsample(enfa.NodeMarking(), count=7)), []
+    for _ in range(2):
+        for plan in loader:
+            nodes = root_nodes(plan)
+            assert len(nodes) == 7 and plan.cost().rows[-1] <= 7
+            assert torch.allclose(model(plan), whole[nodes], rtol=1e-12)
+            seen.append(nodes.tolist())
+    assert seen[0] != seen[1]
+
+
+def test_a_link_is_its_two_ends_in_its_own_subgraph():
+    graphs = [random_graph(6, 3.0, seed=s, edge_channels=2) for s in (1, 2)]
+    for policy in (enfa.EdgeMarking(), enfa.EdgeDeletion()):
+        model = model_for(policy, "gine", readout="root", norm="layer").double().eval()
+        plan = enfa.make_plan(graphs, policy, model.spec)
+        shift = torch.tensor([0, 6])
+        for number, graph in enumerate(graphs):
+            for e, link in enumerate(graph.edge_index.T):
+
+                class One(enfa.Policy):
+                    marks, edge_marks = policy.marks, policy.edge_marks
+
+                    def bag(self, view, graph=graph, link=link, number=number):
+                        one = enfa.Subgraph()
+                        if view.position != number:
+                            return
+                        both = [tuple(link.tolist()), tuple(link.flip(0).tolist())]
+                        for i, ends in enumerate(map(tuple, view.edge_index.T.tolist())):
+                            if ends in both:
+                                one = one.mark_edge(i) if len(self.edge_marks) > 1 else one.delete_edge(i)
+                        yield one.rooted_at(*link.tolist())
+
+                expected = model(enfa.make_plan(graphs, One(), model.spec, "full"))
+                place = link_places(plan, (link + shift[number])[:, None])
+                assert expected.shape == (1, 2), e
+                assert torch.allclose(model(plan)[place], expected, rtol=1e-12)
+
+
 def test_links():
     graph = random_graph(9, 3.0, seed=4, edge_channels=2)
     model = model_for(enfa.EdgeMarking(), "gine", readout="root", norm="layer")

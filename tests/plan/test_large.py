@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
+from canonical import check_rows
+from cases import POLICIES
+from torch_geometric.data import Data
 
 import enfa
-from enfa.plan import hubs
+from enfa.graphs import check_graphs
+from enfa.plan import distinct, hubs
+from enfa.plan.kernels.walk import HUB
 from enfa.testing import assert_same_as_full, large_graph
 
 torch.set_num_threads(1)
@@ -23,12 +29,66 @@ def test_exact_on_a_larger_graph(conv):
     assert_same_as_full(rooted(conv=conv), enfa.NodeMarking(), [graph])
 
 
-@pytest.mark.parametrize("policy", [enfa.NodeMarking(), enfa.NodeDeletion(), enfa.EdgeDeletion(), enfa.EgoNets(1)])
-def test_exact_with_a_hub(policy):
-    """A node of more than 64 edges, whose keys are sorted in another way; many of its neighbours change at once."""
-    graph = large_graph(120, 2, window=30, hub=100, seed=2)
-    assert int(torch.bincount(graph.edge_index[1]).max()) >= 100
-    assert_same_as_full(enfa.DSGNN([4], 6, 2, 3), policy, [graph])
+HUBS = {
+    **POLICIES,
+    "ego nets": enfa.EgoNets(1),
+    "distances": enfa.NodeMarking(distances=1),
+    "edge marking": enfa.EdgeMarking(),
+    "reconstruction": enfa.Reconstruction(-3, max_subgraphs=40),
+}
+
+
+def with_hubs(kinds: int = 4, nodes: int = 120, hub: int = 100) -> Data:
+    """Node 0 has about 100 edges, node 1 about 80: more than 64, from where keys are told by what changes in them."""
+    graph = large_graph(nodes, 2, kinds=kinds, window=30, hub=hub, seed=2)
+    other = torch.arange(2, 82)
+    more = torch.stack([torch.ones_like(other), other])
+    graph.edge_index = torch.unique(torch.cat([graph.edge_index, more, more.flip(0)], 1), dim=1)
+    assert int((torch.bincount(graph.edge_index[1]) > HUB).sum()) == 2
+    return graph
+
+
+@pytest.mark.parametrize("kinds", [2, 4])
+@pytest.mark.parametrize("policy", HUBS)
+def test_exact_with_hubs(policy, kinds):
+    marks = HUBS[policy].edge_mark_channels
+    conv = {"conv": "gine", "edge_channels": 0, "edge_mark_channels": marks} if marks else {}
+    model = enfa.DSGNN([kinds], 6, 2, 3, mark_channels=HUBS[policy].mark_channels, **conv)
+    assert_same_as_full(model, HUBS[policy], [with_hubs(kinds)])
+
+
+@pytest.mark.parametrize("policy", [p for p in HUBS if HUBS[p].edits(check_graphs([with_hubs()])).root is not None])
+def test_exact_with_hubs_at_the_roots(policy):
+    marks = HUBS[policy].edge_mark_channels
+    conv = {"conv": "gine", "edge_channels": 0, "edge_mark_channels": marks} if marks else {}
+    torch.manual_seed(0)
+    model = enfa.DSGNN(
+        [4], 6, 2, 3, mark_channels=HUBS[policy].mark_channels, norm="layer", readout="root", **conv
+    )
+    assert model.spec.pruned
+    assert_same_as_full(model, HUBS[policy], [with_hubs()])
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_hubs_share_all_they_can(policy):
+    """As many rows as brute force finds: telling keys by what changes in them must not keep equal ones apart."""
+    graphs = [with_hubs(1, 84, 80), with_hubs(2, 84, 80)]
+    for spec in (enfa.Spec(2), enfa.Spec(2, degrees=True)):
+        check_rows(enfa.make_plan(graphs, POLICIES[policy], spec), graphs, policy)
+
+
+def test_changes_around_hubs_are_few():
+    """Of the subgraphs around a hub whose neighbours are of two kinds, those that mark a neighbour change it in two ways."""
+    star = Data(x=(torch.arange(101) % 2)[:, None], edge_index=torch.stack([torch.arange(1, 101), torch.zeros(100).long()]))
+    graphs = check_graphs([star])
+    edits = enfa.NodeMarking().edits(graphs)
+    base, marked = graphs.node_kind.astype(np.int32), graphs.node_kind.astype(np.int32) + 2
+    ptr, node, change, row, _ = hubs.changes(
+        graphs, edits, edits.root, -1, base, np.zeros(100, np.int32), np.arange(102), np.arange(101, dtype=np.int32), marked
+    )
+    assert np.diff(ptr).tolist() == [0] + [1] * 100  # marking the hub changes none of its messages
+    assert set(node[:100]) == {0} and len(row) == 2
+    assert (change[:100] == np.arange(100) % 2).all()
 
 
 def test_cost_is_linear():
@@ -64,8 +124,33 @@ def test_the_conventional_bag_is_refused(kind):
 def test_hubs_are_bounded(limit, monkeypatch):
     monkeypatch.setattr(hubs, limit, 20000)
     graph = large_graph(1000, 2, kinds=1000, hub=500)
-    with pytest.raises(ValueError, match=r"node 0 of graph 0 has 50\d incoming edges. Leave out such nodes"):
+    with pytest.raises(ValueError, match=r"node 0 of graph 0 has 50\d incoming edges, .* \(Subsample\)"):
         enfa.make_plan([graph], enfa.NodeMarking(), rooted(1000).spec)
+
+
+def test_hubs_are_refused_before_anything_is_stored(monkeypatch):
+    """The hub has 5,000 neighbours, most of them different: it alone takes 17 million messages, all else 30,000."""
+    graph = large_graph(6000, 2, kinds=6000, hub=5000)
+    model = rooted(6000)
+    monkeypatch.setattr(hubs, "STORED", 2**24)
+    with monkeypatch.context() as patch, pytest.raises(ValueError, match=r"got 17\d{6}, which take 0\.1 GiB as keys alone"):
+        patch.setattr(distinct, "walk", None)
+        enfa.make_plan([graph], enfa.NodeMarking(), model.spec)
+    few = large_graph(6000, 2, kinds=2, hub=5000)
+    plan = enfa.make_plan([few], enfa.NodeMarking(), model.spec)
+    assert plan.cost().edges[0] < 2**20
+
+
+@pytest.mark.parametrize("readout", ["sum", "root"])
+def test_affected_pairs_are_bounded(readout, monkeypatch):
+    """Next to a hub an edit reaches all of its neighbours in two layers: 500 squared pairs, though of few different rows."""
+    star = Data(x=torch.zeros(501, 1).long(), edge_index=torch.stack([torch.zeros(500).long(), torch.arange(1, 501)]))
+    star.edge_index = torch.cat([star.edge_index, star.edge_index.flip(0)], 1)
+    spec = enfa.Spec(4 if readout == "root" else 2, output="root" if readout == "root" else "graph", pruned=readout == "root")
+    assert enfa.make_plan([star], enfa.NodeMarking(), spec).cost().rows[-1] < 10
+    monkeypatch.setattr(hubs, "STORED", 2**17)
+    with pytest.raises(ValueError, match=r"pairs that an edit affects .* node 0 of graph 0 has 500 incoming edges"):
+        enfa.make_plan([star], enfa.NodeMarking(), spec)
 
 
 def test_generator():

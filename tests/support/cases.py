@@ -51,6 +51,26 @@ POLICIES: dict[str, enfa.Policy] = {
     "mixed": Mixed(),
 }
 
+# every policy that is shipped, with each of its parameters
+EVERY: dict[str, enfa.Policy] = {
+    **POLICIES,
+    "distances": enfa.NodeMarking(distances=1),
+    "edge marking": enfa.EdgeMarking(),
+    "edge degrees": enfa.EdgeMarking("degrees", bins=3),
+    "edge distances": enfa.EdgeMarking("distances"),
+    "ego": enfa.EgoNets(1),
+    "ego mark": enfa.EgoNets(2, mark=True),
+    "ego isolate": enfa.EgoNets(1, mark=True, isolate=True),
+    "3 nodes": enfa.Reconstruction(3, max_subgraphs=6, seed=1),
+    "all but 2": enfa.Reconstruction(-2, max_subgraphs=6),
+    "some marked": enfa.Subsample(enfa.NodeMarking(distances=2), count=2),
+    "some edges": enfa.Subsample(enfa.EdgeMarking(), fraction=0.4),
+}
+ROOTED = {
+    "mark", "edge", "distances", "edge marking", "edge degrees", "edge distances", "ego", "ego mark", "ego isolate",
+    "some marked", "some edges",
+}  # fmt: skip
+
 ConvMaker = Callable[[int, int], nn.Module]
 
 
@@ -107,6 +127,20 @@ def allowed(case: dict) -> bool:
     return not (case.get("conv") in NEEDS_EDGES and case.get("edges") == "none")
 
 
+EVERY_FACTORS = {**FACTORS, "policy": tuple(EVERY), "readout": ("sum", "mean", "max", "root", "node")}
+
+
+def allowed_every(case: dict) -> bool:
+    """Marks on edges need a conv that reads them, and give GINE something to read; the readout of roots needs roots."""
+    conv, policy = case.get("conv"), case.get("policy")
+    marks = None if policy is None else EVERY[policy].edge_mark_channels > 0
+    if marks and conv is not None and conv not in READS_EDGES:
+        return False
+    if marks is False and not allowed(case):
+        return False
+    return not (case.get("readout") == "root" and policy is not None and policy not in ROOTED)
+
+
 def model_of(case: dict, layers: int = 3, seed: int = 0) -> enfa.DSGNN | enfa.DSSGNN:
     """A model with every bias and norm weight drawn at random.
 
@@ -115,10 +149,14 @@ def model_of(case: dict, layers: int = 3, seed: int = 0) -> enfa.DSGNN | enfa.DS
     """
     torch.manual_seed(seed)
     edge_channels = EDGE_CHANNELS[case["edges"]]
+    policy = EVERY[case["policy"]]
     edge_dim = HIDDEN if isinstance(edge_channels, list) else edge_channels
+    if policy.edge_mark_channels:
+        edge_dim = (edge_dim or 0) + policy.edge_mark_channels
     options = {k: case[k] for k in ("readout", "jk", "bag", "dropout", "residual", "share")}
     options["norm"] = None if case["norm"] == "none" else case["norm"]
-    options["edge_channels"] = edge_channels
+    options |= {"edge_channels": edge_channels, "mark_channels": policy.mark_channels}
+    options["edge_mark_channels"] = policy.edge_mark_channels
     first = (NODE_CHANNELS[case["nodes"]], HIDDEN, 2, layers, conv_of(case["conv"], edge_dim))
     if case["context"] == "none":
         model: enfa.DSGNN | enfa.DSSGNN = enfa.DSGNN(*first, **options)
@@ -139,7 +177,7 @@ def live_model(case: dict, graphs: list[Data], layers: int = 3) -> enfa.DSGNN | 
     for seed in range(100):
         model = model_of(case, layers, seed)
         trained = copy.deepcopy(model).train()
-        trained(enfa.make_plan(graphs, POLICIES[case["policy"]], model.spec)).square().sum().backward()
+        trained(enfa.make_plan(graphs, EVERY[case["policy"]], model.spec)).square().sum().backward()
         # a bias before a norm has none
         if all(p.grad is not None and bool(p.grad.any()) for p in trained.layers[0].conv.parameters() if p.ndim > 1):
             return model

@@ -31,6 +31,7 @@ def compile(
     *,
     kind: str = "distinct",
     threads: int | None = None,
+    ahead: bool = True,
 ) -> CompiledDataset:
     """Compile a PyG dataset, or a list of graphs, for one policy and one spec.
 
@@ -40,6 +41,8 @@ def compile(
         progress: a progress bar with the affected rows looked up per second.
         kind: as in :func:`enfa.make_plan`. Only ``"distinct"`` shares rows; the others plan every batch anew.
         threads: as many as there are cores, and at most 8, by default.
+        ahead: False keeps graphs and edits and plans every batch anew, as the other kinds do: for models with a context,
+            of which parts of the bags are drawn (``DataLoader(draw=...)``). Nothing is cached then.
 
     Memory: the compiled tables (``compiled.cost().bytes``), their hash tables (as much again), and for each
     thread the affected rows of about 3 million (subgraph, node) pairs, 24 bytes each.
@@ -50,7 +53,7 @@ def compile(
     edits = edits_of(graphs, policy, spec)
     key = key_of(graphs, edits, y, policy, spec, kind)
     path = None
-    if cache is not None:
+    if cache is not None and ahead:
         path = Path(cache)
         if path.is_dir() or not path.suffix:
             name = type(policy).__name__, str(spec.num_layers), key["fingerprint"][:12], key["digest"][:8]
@@ -61,7 +64,7 @@ def compile(
         graphs = replace(graphs, edge_attr=None, edge_kind=np.zeros_like(graphs.edge_kind))
     sources, start = sources_of(graphs, edits, spec)
     rows = None
-    if kind == "distinct":
+    if kind == "distinct" and ahead:
         rows = compile_graphs(graphs, edits, spec, start, progress, threads)
         arrange(rows, graphs.node_ptr, edits.sub_ptr, spec.context == "input")
     compiled = CompiledDataset(key, policy, spec, kind, sources, rows, None if rows else (graphs, edits), y)

@@ -120,8 +120,8 @@ def _differences(key: dict[str, Any], expect: dict[str, Any]) -> list[str]:
 def _policy(key: dict[str, Any]) -> Policy | None:
     """The policy that a header names, if it is one of this package's."""
     cls = getattr(own, key["policy"], None)
-    if isinstance(cls, type) and issubclass(cls, Policy):
-        return cls(**key["params"])
+    if isinstance(cls, type) and issubclass(cls, Policy) and cls.name() in own.POLICIES:
+        return own.policy_from(cls.name(), **key["params"])
     return None
 
 
@@ -165,7 +165,7 @@ def load_compiled(
     values = {f.name: arrays.get(f"sources.{f.name}") for f in fields(Sources) if f.name not in ("spec", "limits")}
     sources = Sources(spec=spec, limits=limits, **values)  # type: ignore[arg-type]
     rows, graphs = None, None
-    if key["kind"] == "distinct":
+    if "base_row" in arrays:
         layers = [
             DistinctLayer(
                 required(f"layer{i}.rows"), *(table(f"layer{i}.{n}") for n in ("context", "encoder", "mix"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import yaml
@@ -22,12 +23,21 @@ def dataset_of(name: str, root: Path) -> Benchmark:
 
 
 def policy_of(text: str) -> Policy:
-    """A policy's name, and its parameters if need be.
+    """A policy's name, and its parameters if need be; or a mapping, as in YAML files.
 
     >>> policy_of("node-marking"), policy_of("ego_nets:hops=2:mark=true")
     (NodeMarking(distances=None), EgoNets(hops=2, mark=True, isolate=False))
+    >>> policy_of("subsample:count=3:policy={name: ego_nets, hops: 2}").policy
+    EgoNets(hops=2, mark=False, isolate=False)
+    >>> policy_of("{name: reconstruction, k: -1}").k
+    -1
     """
-    name, *params = text.strip().split(":")
+    if text.lstrip().startswith("{"):
+        given = yaml.safe_load(text)
+        if not isinstance(given.get("name"), str):
+            raise ValueError(f"Expected a policy such as {{name: ego_nets, hops: 2}}, got {text!r}")
+        return policy_from(**given)
+    name, *params = re.split(r":(?![^{]*\})", text.strip())  # not within braces
     pairs = [param.partition("=") for param in params]
     if any(not equals for _, equals, _ in pairs):
         raise ValueError(f"Expected a policy such as node_marking or ego_nets:hops=2, got {text!r}")

@@ -51,7 +51,7 @@ def inspect(
         if graph is None:
             figure = draw_rows(found, title)
         else:
-            figure = draw_sharing(graphs[0], rule, spec_for(graphs, layers), title=title)
+            figure = draw_sharing(graphs[0], rule, spec_for(graphs, layers, rule), title=title)
         figure.savefig(plot)
 
 

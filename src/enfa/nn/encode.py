@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from enfa.nn.segment import gather
 from enfa.plan.table import Plan
 
 __all__ = ["Categorical", "EdgeEncoder", "NodeEncoder"]
+
+_PRODUCT = 2**24  # entries of a 0-1 matrix: beyond that, numbers of nodes stand for features, and rows are looked up
 
 
 class Categorical(nn.Module):
@@ -30,6 +33,8 @@ class Categorical(nn.Module):
         self.register_buffer("first", first, persistent=False)
 
     def forward(self, values: Tensor) -> Tensor:
+        if len(values) * len(self.weight) > _PRODUCT:
+            return F.embedding_bag(values + self.first, self.weight, mode="sum")
         # as a product with a 0-1 matrix, whose gradient is a product too: there are few distinct feature rows, and
         # adding up the gradients of an embedding's rows would sort on a GPU or add atomically
         place = (values + self.first)[:, :, None] == torch.arange(len(self.weight), device=values.device)

@@ -106,10 +106,13 @@ class _Builder:
     def conv(self, depth: int = -1) -> KeyTable:
         """One message-passing layer. ``depth`` is that of :func:`~enfa.plan.kernels.walk.walk`."""
         g, e, table = self.graphs, self.edits, KeyTable()
+        if depth < 0:
+            hubs.check_pairs(g, e, self.pair_ptr, self.pair_node)
         base = self._over_graphs(table, self.base)
         seen, reach = np.full(g.num_nodes, -1, np.int64), np.full(g.num_nodes, -1, np.int64)
         kind, need = self.kind.copy(), np.array([0, 0, 0, hubs.LOOKED_AT])
         order = hubs.sorted_edges(g, self.base, self.kind)
+        changes = hubs.changes(g, e, self.roots, depth, self.base, kind, self.pair_ptr, self.pair_node, self.pair_row)
         ptr = np.zeros_like(self.pair_ptr)
         node, row = (np.empty(2 * len(self.pair_node) + 1024, np.int32) for _ in range(2))
         done = 0
@@ -117,12 +120,14 @@ class _Builder:
             done = walk(
                 done, e.num_subgraphs, self.keeps, self.roots, depth, self.base, base, seen, reach, g.in_ptr, g.src,
                 order, kind, self.kind, g.out_ptr, g.out_dst, g.dst, e.edge_ptr, e.edge, e.edge_value, self.pair_ptr,
-                self.pair_node, self.pair_row, self.items, self.candidates, self.queue, need, *table.arrays,
-                ptr, node, row,
+                self.pair_node, self.pair_row, self.items, self.candidates, self.queue, need, *changes,
+                *table.arrays, ptr, node, row,
             )  # fmt: skip
             if done < e.num_subgraphs:
                 if need[0] < 0 or table.size[1] + need[1] > hubs.STORED:
-                    raise hubs.too_many_messages(g, int(table.size[1]), int(need[2]))
+                    raise hubs.too_many_messages(g, int(table.size[1] + need[1]), int(need[2]))
+                if ptr[done] + need[0] > hubs.STORED:
+                    raise hubs.too_many_pairs(g, int(ptr[done] + need[0]))
                 table.reserve(int(need[0]) + 1, int(need[1]))
                 if ptr[done] + need[0] > len(node):
                     extra = max(int(need[0]), len(node) // 2)

@@ -24,9 +24,9 @@ __all__ = ["draw_rows", "inspect_bags", "spec_for"]
 _BATCHES = 8
 
 
-def spec_for(graphs: Sequence[Data], layers: int) -> Spec:
-    """Of a plain DS-GNN that reads edge attributes where there are any."""
-    return Spec(layers, edge_attr=graphs[0].edge_attr is not None)
+def spec_for(graphs: Sequence[Data], layers: int, policy: Policy) -> Spec:
+    """Of a plain DS-GNN that reads edge attributes where there are any, or where the policy marks edges."""
+    return Spec(layers, edge_attr=graphs[0].edge_attr is not None or policy.edge_mark_channels > 0)
 
 
 def inspect_bags(graphs: Sequence[Data], policy: Policy, layers: int, batch_size: int = 128) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def inspect_bags(graphs: Sequence[Data], policy: Policy, layers: int, batch_size
     is what a step gains where they dominate. Small steps gain less: every operator takes a few microseconds to start,
     and the layers that follow the pools cost the same for all.
     """
-    checked, spec = check_graphs(graphs), spec_for(graphs, layers)
+    checked, spec = check_graphs(graphs), spec_for(graphs, layers, policy)
     bags = count_bags(checked, edits_of(checked, policy, spec), layers + 1)
     compiled = compile(graphs, policy, spec, progress=False)
     assert compiled.rows is not None

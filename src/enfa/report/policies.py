@@ -42,6 +42,7 @@ PICTURES: dict[str, Policy] = {
     "node_deletion_isolate": NodeDeletion(isolate=True),
     "edge_deletion": EdgeDeletion(),
     "edge_marking": EdgeMarking(),
+    "edge_marking_degrees": EdgeMarking("degrees"),
     "edge_marking_distances": EdgeMarking("distances"),
     "ego_nets": EgoNets(1),
     "ego_nets_mark": EgoNets(1, mark=True),

@@ -9,10 +9,18 @@ __all__ = ["large_graph"]
 
 
 def large_graph(
-    nodes: int, degree: int = 10, *, kinds: int = 4, window: int = 1000, hub: int = 0, seed: int = 0
+    nodes: int,
+    degree: int = 10,
+    *,
+    kinds: int = 4,
+    channels: int | None = None,
+    window: int = 1000,
+    hub: int = 0,
+    seed: int = 0,
 ) -> Data:
     """An undirected graph in which every node has ``degree`` edges (parallel ones and loops are dropped), all to
-    nodes within ``window`` places, and one of ``kinds`` categorical features.
+    nodes within ``window`` places, and one of ``kinds`` categorical features; or ``channels`` continuous ones, which are
+    different at every node.
 
     Edges are the cycles of ``degree / 2`` random permutations within windows, so the degree is bounded by
     construction. ``hub`` joins node 0 to so many others beside.
@@ -33,5 +41,8 @@ def large_graph(
     low, high = both.min(0).values, both.max(0).values
     code = torch.unique(low[low < high] * nodes + high[low < high])
     both = torch.stack([code // nodes, code % nodes])
-    x = torch.randint(0, kinds, (nodes, 1), generator=generator)
+    if channels is None:
+        x = torch.randint(0, kinds, (nodes, 1), generator=generator)
+    else:
+        x = torch.randn(nodes, channels, generator=generator)
     return Data(x=x, edge_index=torch.cat([both, both.flip(0)], 1))

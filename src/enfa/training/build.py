@@ -15,14 +15,14 @@ from enfa.batch import compile as compile_dataset
 from enfa.datasets import Benchmark, from_npz, load
 from enfa.datasets.benchmark import Channels
 from enfa.datasets.compact import compact_file, from_compact
-from enfa.edits import Policy
+from enfa.edits import Policy, Subsample
 from enfa.edits.policies import policy_from
 from enfa.nn import DSGNN, DSSGNN
 from enfa.nn.convs import CONVS
 from enfa.nn.models.base import SubgraphGNN
 from enfa.training.config import Config
 
-__all__ = ["Problem", "compile_for", "make_model", "make_policy", "open_benchmark"]
+__all__ = ["Problem", "compile_for", "make_model", "make_policy", "open_benchmark", "training_draw"]
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,27 @@ def make_policy(config: Config) -> Policy:
     return policy_from(config.policy, **config.policy_params)
 
 
+def training_draw(config: Config) -> Subsample | None:
+    """What to draw of the training graphs' bags in each epoch; None for the whole bags."""
+    policy = make_policy(config)
+    return policy if isinstance(policy, Subsample) else None
+
+
+def _check_draw(config: Config) -> None:
+    """Whole bags are evaluated, so a model that was trained on parts of them must not depend on how many there are."""
+    sums = {"bag": config.bag == "sum", "context": config.model == "dss" and config.context != "dss"}
+    for name, adds_up in sums.items():
+        if adds_up and training_draw(config) is not None:
+            instead = "mean" if name == "bag" else "dss"
+            raise ValueError(
+                f"The policy subsample trains on parts of the bags and evaluates whole ones, but {name}="
+                f"{getattr(config, name)} adds up over a bag: use {name}={instead}, or another policy"
+            )
+
+
 def make_model(config: Config, problem: Problem) -> SubgraphGNN:
     """The model, its weights drawn from ``config.seed``. Nothing else draws from the generator's state here."""
+    _check_draw(config)
     policy = make_policy(config)
     edge_marks = len(policy.edge_marks[0])
     conv = CONVS.get(config.conv)
@@ -92,6 +111,9 @@ def make_model(config: Config, problem: Problem) -> SubgraphGNN:
 def compile_for(
     config: Config, graphs: Sequence[Data], model: SubgraphGNN, progress: bool = False
 ) -> CompiledDataset:
+    """The whole bags, also where epochs draw from them. Contexts depend on the draw, so these are planned batch by batch."""
+    draw = training_draw(config)
     return compile_dataset(
-        graphs, make_policy(config), model.spec, config.cache, progress, kind=config.plan, threads=config.threads
-    )
+        graphs, make_policy(config) if draw is None else draw.policy, model.spec, config.cache, progress,
+        kind=config.plan, threads=config.threads, ahead=draw is None or model.spec.context is None,
+    )  # fmt: skip

@@ -19,7 +19,7 @@ from enfa.nn.graphed import GraphedForward, GraphedStep
 from enfa.plan.pack import pack, unpack
 from enfa.plan.prepare import Needs, lean, prepare
 from enfa.plan.table import Plan
-from enfa.training.build import Problem, make_model
+from enfa.training.build import Problem, make_model, training_draw
 from enfa.training.config import Config
 from enfa.training.disk import write_csv
 from enfa.training.graphed import Chunks, on_gpu, uses_graphs, workers
@@ -266,6 +266,7 @@ class Batches(pl.LightningDataModule):
             graphs=self.split[part],
             shard=shard,
             needs=needs,
+            draw=training_draw(c) if part == "train" else None,
         )
 
     def train_dataloader(self) -> DataLoader | Chunks:

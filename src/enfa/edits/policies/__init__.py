@@ -29,12 +29,14 @@ POLICIES: dict[str, type[Policy]] = {
 
 
 def policy_from(name: str, **params: Any) -> Policy:
-    """A policy by name, as configuration files give it. A parameter that is a policy is given as a mapping.
+    """A policy by name, as configuration files give it. A parameter that is a policy is a name, or a mapping.
 
     >>> policy_from("ego_nets", hops=2, mark=True)
     EgoNets(hops=2, mark=True, isolate=False)
     >>> policy_from("subsample", policy={"name": "node_deletion", "isolate": True}, count=3).policy
     NodeDeletion(isolate=True)
+    >>> policy_from("subsample", policy="edge_deletion", fraction=0.5).policy
+    EdgeDeletion()
     """
     if name not in POLICIES:
         raise unknown("the policy", name, POLICIES)
@@ -48,5 +50,13 @@ def policy_from(name: str, **params: Any) -> Policy:
     for param, of in known.items():
         if of.default is inspect.Parameter.empty and param not in params:
             raise ValueError(f"Expected the parameter {param!r} for the policy {name}, got {sorted(params) or 'none'}")
-    nested = {key: policy_from(**value) for key, value in params.items() if isinstance(value, dict) and "name" in value}
-    return cls(**{**params, **nested})
+    for param, value in params.items():
+        if known[param].annotation == "Policy" and not isinstance(value, Policy):
+            params[param] = policy_from(value) if isinstance(value, str) else policy_from(**_named(param, value))
+    return cls(**params)
+
+
+def _named(param: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
+        raise ValueError(f"Expected {param} to be a policy's name, or a mapping with 'name' and parameters, got {value!r}")
+    return value

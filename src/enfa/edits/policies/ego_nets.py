@@ -18,7 +18,8 @@ class EgoNets(Policy):
 
     ESAN's EGO and, with ``mark=True``, which marks the root, EGO+; with one pool per ego net also NGNN.
     ``isolate=False`` drops the nodes outside; ``isolate=True`` keeps them without edges, as ESAN's code does: pools and
-    BatchNorm then count them. Describing that takes an edit for every edge outside, so it compiles more slowly.
+    BatchNorm then count them. Describing that takes an edit for every edge outside, nearly n m in all (about 55 bytes
+    each while compiling), so it is for small graphs.
     """
 
     def __init__(self, hops: int, mark: bool = False, isolate: bool = False) -> None:

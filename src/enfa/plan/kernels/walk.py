@@ -9,7 +9,7 @@ from numba import njit
 
 from enfa.plan.kernels.intern import intern, pack, sort_items
 
-__all__ = ["HUB", "base_rows", "count_rows", "deltas", "root_rows", "start_pairs", "walk"]
+__all__ = ["HUB", "base_rows", "count_rows", "deltas", "links_of", "reached", "root_rows", "start_pairs", "walk"]
 
 HUB = 64  # in-degree from which the order of a node's edges is kept
 
@@ -94,8 +94,20 @@ def start_pairs(
 
 
 @njit(cache=True, nogil=True)
-def _reach(roots, depth, in_ptr, src, stamp, reach, queue):
-    """Stamp the nodes from which a root can be reached in ``depth`` edges; returns how many stand in ``queue``."""
+def links_of(nodes, begin, end, ptr):
+    """How many edges some nodes have."""
+    total = 0
+    for i in range(begin, end):
+        total += ptr[nodes[i] + 1] - ptr[nodes[i]]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def reached(roots, depth, limit, in_ptr, src, stamp, reach, queue):
+    """Stamp the nodes from which a root can be reached in ``depth`` edges; returns how many stand in ``queue``.
+
+    Gives up where they are more than ``limit``, and returns more than that.
+    """
     end = 0
     for i in range(len(roots)):
         if roots[i] >= 0 and reach[roots[i]] != stamp:
@@ -112,6 +124,8 @@ def _reach(roots, depth, in_ptr, src, stamp, reach, queue):
                     reach[src[p]] = stamp
                     queue[end] = src[p]
                     end += 1
+                    if end > limit:
+                        return end
             at += 1
     return end
 
@@ -120,6 +134,7 @@ def _reach(roots, depth, in_ptr, src, stamp, reach, queue):
 def walk(
     first, last, keeps, roots, depth, row, base, seen, reach, in_ptr, src, order, kind, base_kind,
     out_ptr, out_dst, dst, edge_ptr, edge, edge_value, pair_ptr, pair_node, pair_row, items, candidates, queue, need,
+    hub_ptr, hub_node, hub_change, change_row, change_of,
     slots, hashes, heads, stored, size, next_ptr, next_node, next_row,
 ):  # fmt: skip
     """One layer: from the affected (node, row) pairs of table i-1 to those of table i.
@@ -130,44 +145,66 @@ def walk(
     has these as candidates and no others, and drops none.
 
     With ``depth >= 0`` only nodes from which a root can be reached in so many edges are candidates: no root will
-    ever read the others. ``order`` lists the edges into a node of more than ``HUB`` so that its base key comes out
-    sorted, and that of an edited subgraph nearly so. ``items`` is scratch for the messages into one node,
-    ``candidates`` and ``queue`` for nodes. Where there is no room for a subgraph, ``need[0]`` and ``need[1]`` say how
-    many rows and items it may add; ``need[2]`` adds up the messages looked at, and where they would pass ``need[3]``,
-    ``need[0]`` is -1.
+    ever read the others. (Where far more are within reach than can be affected, that is not looked into.) ``order`` lists
+    the edges into a node of more than ``HUB`` so that its base key comes out sorted, and that of an edited subgraph nearly
+    so. ``items`` is scratch for the messages into one node, ``candidates`` and ``queue`` for nodes. Where there is no room
+    for a subgraph, ``need[0]`` and ``need[1]`` say how many rows and items it may add; ``need[2]`` adds up the messages
+    looked at, and where they would pass ``need[3]``, ``need[0]`` is -1. ``hub_ptr``, ``hub_node`` and ``hub_change`` are
+    from :func:`~enfa.plan.kernels.hubs.hub_changes`; ``change_row`` holds the row that each change makes, -1 until it is
+    known; ``change_of`` is scratch, -1 for each node.
     """
     for s in range(first, last):
         begin, end = pair_ptr[s], pair_ptr[s + 1]
-        keep, near = keeps[s], 0
+        keep, near, sends = keeps[s], 0, links_of(pair_node, begin, end, out_ptr)
+        limit = 4 * sends + 1024
         if depth >= 0:
-            near = _reach(roots[s], depth, in_ptr, src, s, reach, queue)
+            near = reached(roots[s], depth, limit, in_ptr, src, s, reach, queue)
+        everywhere = depth < 0 or near > limit
         count = 0
         for q in range(begin, end):
             v = pair_node[q]
             pair_row[q], row[v] = row[v], pair_row[q]  # swapped back below
             seen[v] = s
-            if depth < 0 or reach[v] == s:
+            if everywhere or reach[v] == s:
                 candidates[count] = v
                 count += 1
+        # whom affected nodes send to: from their side, or from that of the nodes within reach, whichever is shorter
+        from_reach = not everywhere and links_of(queue, 0, near, in_ptr) < sends
+        if from_reach and not keep:
+            before = count
+            for c in range(near):
+                w = queue[c]
+                if seen[w] != s:
+                    for p in range(in_ptr[w], in_ptr[w + 1]):
+                        if seen[src[p]] == s:
+                            candidates[count] = w
+                            count += 1
+                            break
+            for c in range(before, count):  # not while others are asked whether they read an affected node
+                seen[candidates[c]] = s
         for q in range(edge_ptr[s], edge_ptr[s + 1]):
             e = edge[q]
             kind[e] = -1 if edge_value[q] < 0 else base_kind[e] + edge_value[q]
-            if seen[dst[e]] != s and not keep and (depth < 0 or reach[dst[e]] == s):
+            if seen[dst[e]] != s and not keep and (everywhere or reach[dst[e]] == s):
                 seen[dst[e]] = s
                 candidates[count] = dst[e]
                 count += 1
-        if not keep:
+        if not keep and not from_reach:
             for q in range(begin, end):
                 v = pair_node[q]
                 for p in range(out_ptr[v], out_ptr[v + 1]):
                     w = out_dst[p]
-                    if seen[w] != s and (depth < 0 or reach[w] == s):
+                    if seen[w] != s and (everywhere or reach[w] == s):
                         seen[w] = s
                         candidates[count] = w
                         count += 1
+        for h in range(hub_ptr[s], hub_ptr[s + 1]):
+            change_of[hub_node[h]] = hub_change[h]
         messages = 0
         for c in range(count):
-            messages += in_ptr[candidates[c] + 1] - in_ptr[candidates[c]]
+            change = change_of[candidates[c]]
+            if change < 0 or change_row[change] < 0:
+                messages += in_ptr[candidates[c] + 1] - in_ptr[candidates[c]]
         affordable = need[2] + messages <= need[3]
         room = affordable and (
             2 * (size[0] + count + 1) <= len(slots)
@@ -186,16 +223,21 @@ def walk(
                     next_row[total] = -1
                     total += 1
                     continue
-                length = 0
-                hub = in_ptr[v + 1] - in_ptr[v] > HUB
-                for p in range(in_ptr[v], in_ptr[v + 1]):
-                    e = order[p] if hub else p
-                    r = row[src[e]]
-                    if r >= 0 and kind[e] >= 0 and (not keep or seen[src[e]] == s):
-                        items[length] = pack(r, kind[e])
-                        length += 1
-                sort_items(items, length)
-                new = intern(own, items, length, slots, hashes, heads, stored, size)
+                change = change_of[v]
+                new = change_row[change] if change >= 0 else -1
+                if new < 0:
+                    length = 0
+                    hub = in_ptr[v + 1] - in_ptr[v] > HUB
+                    for p in range(in_ptr[v], in_ptr[v + 1]):
+                        e = order[p] if hub else p
+                        r = row[src[e]]
+                        if r >= 0 and kind[e] >= 0 and (not keep or seen[src[e]] == s):
+                            items[length] = pack(r, kind[e])
+                            length += 1
+                    sort_items(items, length)
+                    new = intern(own, items, length, slots, hashes, heads, stored, size)
+                    if change >= 0:
+                        change_row[change] = new
                 if keep or new != base[v]:
                     next_node[total] = v
                     next_row[total] = new
@@ -207,6 +249,8 @@ def walk(
                 seen[candidates[c]] = -1
             for c in range(near):
                 reach[queue[c]] = -1
+        for h in range(hub_ptr[s], hub_ptr[s + 1]):
+            change_of[hub_node[h]] = -1
         for q in range(begin, end):
             v = pair_node[q]
             pair_row[q], row[v] = row[v], pair_row[q]
