@@ -81,7 +81,7 @@ def hub_changes(
                 start[v] += 1
         room = (
             2 * (size[0] + hubs + 1) <= len(slots)
-            and size[0] + hubs < len(owns)
+            and size[0] + hubs < len(hashes)
             and size[1] + 2 * total + 2 * hubs <= len(stored)
             and hub_ptr[s] + hubs <= len(hub_node)
         )
