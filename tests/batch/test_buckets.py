@@ -6,7 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from enfa.batch.buckets import MARGIN, MOST, choose_sizes
+import enfa
+from enfa.batch.buckets import MARGIN, MOST, Buckets, choose_sizes
+from enfa.plan.prepare import lean, prepare
+from enfa.testing import random_graph
 
 ROWS = np.array([True, True, False])
 
@@ -43,3 +46,19 @@ def test_a_small_table_does_not_decide() -> None:
     samples[:, 0] = np.arange(len(samples)) % 7 + 1  # a handful of rows, as large in small batches as in large ones
     found = choose_sizes(samples, ROWS)
     assert len(found) > 2 and all(sizes[0] >= 7 for sizes in found)
+
+
+def test_a_spare_bucket_holds_what_is_somewhat_larger() -> None:
+    model = enfa.DSGNN(2, 6, 2, 2)
+
+    def plan(nodes: int) -> enfa.Plan:
+        graph = random_graph(nodes, channels=2, seed=nodes)
+        return lean(prepare(enfa.make_plan([graph], enfa.NodeMarking(), model.spec), model.needs), model.needs)
+
+    few = [plan(nodes) for nodes in range(30, 40)]
+    buckets = Buckets(few)
+    found = [buckets.find(p, p.tensors()) for p in few]
+    assert None not in found and max(n for n in found if n is not None) < len(buckets) - 1
+    larger, far_larger = plan(44), plan(400)
+    assert buckets.find(larger, larger.tensors()) == len(buckets) - 1
+    assert buckets.find(far_larger, far_larger.tensors()) is None

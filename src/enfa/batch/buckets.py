@@ -9,6 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from enfa.batch.padding import Bucket, Form, countable
+from enfa.plan.order import CHUNK
 from enfa.plan.table import Plan
 
 __all__ = ["Buckets", "choose_sizes"]
@@ -16,7 +17,8 @@ __all__ = ["Buckets", "choose_sizes"]
 MOST = 6
 GAIN = 0.02  # another bucket must save this part of all rows
 SMALL = 0.02
-MARGIN = 1.1  # of the largest bucket above the largest batch seen
+MARGIN = 1.05  # of the largest bucket above the largest batch seen
+SPARE = 1.35  # one more bucket, so large: a batch that none holds runs eagerly, which costs as much as ten others
 
 
 def choose_sizes(samples: np.ndarray, cost: np.ndarray, most: int = MOST, margin: float = MARGIN) -> list[np.ndarray]:
@@ -55,7 +57,6 @@ def choose_sizes(samples: np.ndarray, cost: np.ndarray, most: int = MOST, margin
         end = int(cut[end]) - 1
         if end < 0:
             break
-    # a batch that is larger than any seen runs eagerly, which costs as much as ten others
     found[0] = np.ceil(found[0] * margin).astype(np.int64)
     return found[::-1]
 
@@ -68,7 +69,8 @@ class Waste:
     rows: float  # padded rows per real row
 
     def __str__(self) -> str:
-        return f"{self.buckets} bucket{'s' if self.buckets > 1 else ''}, {100 * self.rows - 100:.0f}% more rows by padding"
+        plural = "s" if self.buckets > 1 else ""
+        return f"{self.buckets} bucket{plural} and a spare one, {100 * self.rows - 100:.0f}% more rows by padding"
 
 
 class Buckets:
@@ -92,12 +94,21 @@ class Buckets:
             self._add(self._forms[graphs], np.stack(found), most if graphs == max(sizes) else 1)
 
     def _add(self, form: Form, samples: np.ndarray, most: int) -> None:
-        made = [Bucket(form, sizes) for sizes in choose_sizes(samples, form.rows, most)]
+        chosen = choose_sizes(samples, form.rows, most)
+        made = [Bucket(form, sizes) for sizes in [*chosen, self._spare(form, chosen[-1])]]
         self._numbers[form.num_graphs] = list(range(len(self.all), len(self.all) + len(made)))
         self.all += made
         padded = [made[i].sizes[form.rows].sum() for i in (self._smallest(made, s) for s in samples) if i is not None]
         real = max(float(samples[:, form.rows].sum()), 1.0)
-        self.waste[form.num_graphs] = Waste(len(made), float(np.sum(padded)) / real)
+        self.waste[form.num_graphs] = Waste(len(chosen), float(np.sum(padded)) / real)
+
+    @staticmethod
+    def _spare(form: Form, largest: np.ndarray) -> np.ndarray:
+        """Also with room for the pieces of long lists where no list has been long so far."""
+        sizes = np.ceil(largest * SPARE).astype(np.int64)
+        pieces = np.array([name.endswith((" pieces", " long")) for name in form.names])
+        sizes[pieces & (largest == 0)] = sizes.max(initial=0) // CHUNK
+        return sizes
 
     @staticmethod
     def _smallest(buckets: Sequence[Bucket], sizes: np.ndarray) -> int | None:
