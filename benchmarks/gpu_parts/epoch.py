@@ -14,7 +14,7 @@ from enfa.batch.packed import PackedLoader, default_workers
 from enfa.nn import GraphedStep
 from gpu_parts.cases import POLICIES, Case, Dataset, loss_for, model_for
 
-MOST = 100  # batches of an epoch
+MOST = 60  # batches of an epoch
 
 
 def _loader(data: Dataset, policy: str, model: Any, batch: int, workers: int) -> tuple[PackedLoader, float]:
