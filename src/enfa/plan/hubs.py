@@ -18,7 +18,7 @@ from enfa.plan.kernels.walk import HUB
 
 __all__ = ["LOOKED_AT", "STORED", "changes", "check_pairs", "sorted_edges", "too_many_messages", "too_many_pairs"]
 
-# Messages into the distinct rows of a layer: 4 GiB of keys, and 12 to 16 GiB with a plan made of them. Also affected
+# Messages into the distinct rows of a layer: 4 GiB of keys, and about 16 GiB with a plan and a step. Also affected
 # (subgraph, node) pairs after a layer: 4 GiB.
 STORED = 2**29
 LOOKED_AT = 2**38  # messages looked at to find them: an hour or so
