@@ -109,6 +109,7 @@ class Config:
             "max_rows": self.max_rows is not None,  # the number of graphs must not vary
             "precision": self.precision == "16",  # whose loss is scaled by what the CPU decides
             "readout": self.readout not in ("sum", "mean", "max"),
+            "policy": self.policy == "subsample",  # each epoch draws other sizes
         }
         return next((f"{name}={getattr(self, name)}" for name, is_wrong in wrong.items() if is_wrong), None)
 
