@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 
@@ -95,6 +96,8 @@ def _work(kind: int, a: int, b: int) -> int:
         raise KeyError("not there")
     if kind == 2:
         os.kill(os.getpid(), signal.SIGKILL)
+    if kind == 3:
+        gc.collect()
     return a + b
 
 
@@ -113,3 +116,33 @@ def test_workers_answer_in_order_and_their_failures_are_told() -> None:
     workers.close()  # at once, although the others were forked later and have copies of its pipes
     assert not any(process.is_alive() for process in processes)
     others.close()
+
+
+class _OnTheGpu:
+    """What must be taken apart in the process that made it."""
+
+    def __init__(self, tells: int) -> None:
+        self.tells, self.itself = tells, self
+
+    def __del__(self) -> None:
+        os.write(self.tells, b"gone")
+
+
+def test_workers_leave_alone_what_the_main_process_has_dropped() -> None:
+    hears, tells = os.pipe()
+    os.set_blocking(hears, False)
+    gc.disable()
+    try:
+        _OnTheGpu(tells)  # garbage, but not collected yet
+        workers = Workers(1, _work)
+        workers.give((3, 0, 0))
+        workers.take()
+        with pytest.raises(BlockingIOError):
+            os.read(hears, 4)
+        workers.close()
+        gc.collect()
+        assert os.read(hears, 4) == b"gone"
+    finally:
+        gc.enable()
+        os.close(hears)
+        os.close(tells)

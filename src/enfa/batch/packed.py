@@ -9,6 +9,7 @@ from __future__ import annotations
 import mmap
 import multiprocessing
 import os
+import warnings
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -124,6 +125,8 @@ class PackedLoader:
         workers = num_workers if "fork" in multiprocessing.get_all_start_methods() else 0
         self.num_workers = min(workers, len(self))
         places = self.num_workers * _AHEAD + _HELD + 1
+        if self.num_workers:  # a multiple, so that each worker has places of its own: memory is slow when first touched
+            places = -(-places // self.num_workers) * self.num_workers
         size = -(-max(self.buckets.nbytes, 1) // mmap.PAGESIZE) * mmap.PAGESIZE
         # anonymous: files in /dev/shm are often limited to a few megabytes
         self._memory = mmap.mmap(-1, places * size)
@@ -133,7 +136,7 @@ class PackedLoader:
         self._kept: list[Packed] | None = None
         self._write = _Writer(compiled, needs, self.sampled, self.buckets, self.ring)
         self._workers: Workers | None = None
-        self._registered = False
+        self._registered: Any = None  # what undoes it
         # what is made next and what is taken next: epoch, number of the batch in it
         self._made = self._taken = (0, 0)
         self._place = 0  # in the ring, of what is taken next
@@ -218,10 +221,14 @@ class PackedLoader:
             given.copied.synchronize()
 
     def close(self) -> None:
-        """End the workers. A further pass starts them again."""
+        """End the workers, and let CUDA forget the ring. A further pass starts again."""
         if self._workers is not None:
             self._workers.close()
             self._workers = None
+        if self._registered is not None:
+            torch.cuda.synchronize()  # nothing is being copied any more
+            self._registered()
+            self._registered = None
 
     def _packed(self, graphs: np.ndarray, number: int, place: int) -> Packed:
         if number < 0:
@@ -243,7 +250,11 @@ class PackedLoader:
 
     def _register(self) -> None:
         """After the workers were forked, so that they share nothing with CUDA."""
-        if self.pin and not self.keep and not self._registered:  # blocks that are kept are pinned one by one
-            self._registered, runtime, first = True, torch.cuda.cudart(), self._blocks.data_ptr()
-            runtime.cudaHostRegister(first, self._blocks.numel(), 0)
-            weakref.finalize(self, runtime.cudaHostUnregister, first)
+        if self.pin and not self.keep and self._registered is None:  # blocks that are kept are pinned one by one
+            runtime, first = torch.cuda.cudart(), self._blocks.data_ptr()
+            code = int(runtime.cudaHostRegister(first, self._blocks.numel(), 0))
+            if code:
+                self.pin = False
+                warnings.warn(f"Copies to the GPU will wait: CUDA could not register memory (error {code})", stacklevel=2)
+            else:  # also when nobody closes it: memory that is freed while it is registered spoils its addresses
+                self._registered = weakref.finalize(self, runtime.cudaHostUnregister, first)

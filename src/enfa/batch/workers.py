@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -36,6 +37,8 @@ def _serve(work: Callable[..., int], tasks: int, results: int) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a trainer may have put something else there
     for pipe in _OPEN:  # with these kept open, no process would ever hear that the main one has closed them
         os.close(pipe)
+    # what the main process had on a GPU, and has dropped without collecting it yet, must not be taken apart here
+    gc.freeze()
     torch.set_num_threads(1)
     try:
         while len(message := _read(tasks, _TASK.size)) == _TASK.size:
@@ -81,6 +84,7 @@ class Workers:
         self._taken += 1
         message = _read(self._pipes[worker][1], _RESULT.size)
         if len(message) < _RESULT.size:
+            self.processes[worker].join(5)
             code = self.processes[worker].exitcode
             raise RuntimeError(f"A process that makes batches ended (exit code {code}): is there too little memory?")
         (result,) = _RESULT.unpack(message)

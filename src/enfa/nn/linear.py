@@ -10,10 +10,15 @@ from enfa.nn.triton import accelerated
 __all__ = ["fusable", "rectified"]
 
 
+WIDE = 64  # where wider products may be TF32's, the vendor's own kernels are the fastest
+
+
 def fusable(linear: nn.Linear, x: Tensor) -> bool:
-    """Whether our own kernels may compute what a linear computes: nobody else has a hand in it, and it is float32."""
+    """Whether our own kernels compute what a linear computes: nobody else has a hand in it, and it is float32."""
     plain = type(linear) is nn.Linear and not linear._forward_hooks and not linear._forward_pre_hooks
-    return plain and accelerated(x) and x.dtype == torch.float32 and not torch.is_autocast_enabled(x.device.type)
+    if not plain or not accelerated(x) or x.dtype != torch.float32 or torch.is_autocast_enabled(x.device.type):
+        return False
+    return torch.get_float32_matmul_precision() == "highest" or max(linear.weight.shape) <= WIDE
 
 
 def rectified(linear: nn.Linear, x: Tensor) -> Tensor:
