@@ -1,4 +1,4 @@
-"""Write the figures of results/cpu into README.md, between its two marks: ``python benchmarks/readme.py``."""
+"""Write the figures of results/cpu and results/gpu into README.md, between its two marks: ``python benchmarks/readme.py``."""
 
 from __future__ import annotations
 
@@ -59,12 +59,27 @@ def figures(results: Path) -> str:
     return "\n".join(lines)
 
 
+def gpu_figures(results: Path) -> str:
+    """One training step of 128 graphs on a GPU."""
+    found = json.loads((results / "steps.json").read_text())
+    about, rows = found["about"], found["results"]["rows"]
+    by = {(r["case"], r["variant"]): r for r in rows if r["batch"] == 128 and r["policy"] == "marking" and "ms" in r}
+    cases = list(dict.fromkeys(case for case, _ in by))
+    lines = ["| one training step of 128 graphs, ms | " + " | ".join(cases) + " |", "|---" + "|--:" * len(cases) + "|"]
+    for variant, name in (("full", "full"), ("ego", "ego"), ("distinct graphed", "distinct, as a CUDA graph")):
+        cells = [by[case, variant]["ms"] if (case, variant) in by else None for case in cases]
+        lines.append(f"| {name} | " + " | ".join("–" if c is None else _few_digits(c) for c in cells) + " |")
+    lines += ["", f"{about['device']}, torch {about['torch']}, float32, node marking; a random sample of each dataset."]
+    return "\n".join(lines)
+
+
 def with_figures(readme: str, results: Path) -> str:
     """README.md with everything between the marks replaced."""
     before, rest = readme.split(BEGIN)
-    return f"{before}{BEGIN}\n{figures(results)}\n{END}{rest.split(END)[1]}"
+    new = f"{figures(results / 'cpu')}\n\n{gpu_figures(results / 'gpu')}"
+    return f"{before}{BEGIN}\n{new}\n{END}{rest.split(END)[1]}"
 
 
 if __name__ == "__main__":
     readme = ROOT / "README.md"
-    readme.write_text(with_figures(readme.read_text(), ROOT / "results" / "cpu"))
+    readme.write_text(with_figures(readme.read_text(), ROOT / "results"))
