@@ -168,7 +168,7 @@ def main() -> None:
     parser.add_argument("--only", default="check,steps", help="such as check:3,epoch:4 (sections and minutes)")
     parser.add_argument("--cases", default="", type=lambda s: s.split(",") if s else [])
     parser.add_argument("--batches", default=[128, 32], type=lambda s: [int(b) for b in s.split(",")], help="for epoch")
-    parser.add_argument("--workers", default=None, type=int, help="for epoch; by default one per core but one, at most 8")
+    parser.add_argument("--workers", default=None, type=int, help="for epoch; by default one per core but one, at most 15")
     parser.add_argument("--out", default="")
     args = parser.parse_args()
     run = Run(args)

@@ -35,8 +35,8 @@ _AHEAD = 3  # batches that each worker makes ahead
 
 
 def default_workers() -> int:
-    """One process for every core but one, and at most 8."""
-    return max(1, min(8, len(os.sched_getaffinity(0)) - 1 if hasattr(os, "sched_getaffinity") else 1))
+    """One process for every core but one, and at most 15."""
+    return max(1, min(15, len(os.sched_getaffinity(0)) - 1 if hasattr(os, "sched_getaffinity") else 1))
 
 
 @dataclass
