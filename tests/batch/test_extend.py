@@ -121,3 +121,18 @@ def test_another_number_of_roots_is_refused() -> None:
     with pytest.raises(ValueError, match=r"Expected 1 root\(s\) a subgraph, as compiled, got 2"):
         compiled.extend(graphs)
     assert len(compiled) == 3 and compiled[:].readout.root_row is not None
+
+
+def test_a_dataset_of_fewer_layers_knows_nothing_of_new_marks(assert_exact: Callable) -> None:
+    """The two share their tables until one of them is extended."""
+    policy, model = enfa.EdgeMarking("degrees", bins=4), _model(5)
+    few, more = random_graphs(3, 6, seed=1, **CHANNELS), random_graphs(8, 12, seed=2, **CHANNELS)
+    torch.manual_seed(0)
+    shallow = enfa.DSGNN([3, 2], 6, 2, 2, "gine", edge_channels=[3, 2], edge_mark_channels=5).double()
+    for extended in (0, 1):
+        both = [enfa.compile(few, policy, model.spec, progress=False)]
+        both.append(both[0].first_layers(2))
+        both[extended].extend(more)
+        models = (model, shallow)
+        assert_exact(models[1 - extended], both[1 - extended][:], few, policy)
+        assert_exact(models[extended], both[extended][:], [*few, *more], policy)

@@ -12,6 +12,7 @@ import torch
 from torch_geometric.data import Data
 
 import enfa
+import enfa.batch.workers as workers_module
 from enfa.batch.packed import Packed, PackedLoader
 from enfa.batch.workers import Workers
 from enfa.testing import random_graphs
@@ -146,3 +147,33 @@ def test_workers_leave_alone_what_the_main_process_has_dropped() -> None:
         gc.enable()
         os.close(hears)
         os.close(tells)
+
+
+def _right(loader: PackedLoader) -> bool:
+    return all(packed.graphs.tolist() == packed.plan.graph_ids.tolist() for packed in loader)  # type: ignore[union-attr]
+
+
+def test_going_on_after_an_interruption(
+    compiled: enfa.CompiledDataset, model: enfa.DSGNN, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loader = PackedLoader(compiled, model.needs, 3, True, 2)
+    read, calls = workers_module._read, []
+
+    def interrupted(pipe: int, size: int) -> bytes:
+        calls.append(pipe)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return read(pipe, size)
+
+    monkeypatch.setattr(workers_module, "_read", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        _right(loader)
+    assert _right(loader) and _right(loader)
+    loader.close()
+
+
+def test_two_passes_at_a_time_are_refused(compiled: enfa.CompiledDataset, model: enfa.DSGNN) -> None:
+    loader = PackedLoader(compiled, model.needs, 3, True)
+    with pytest.raises(RuntimeError, match="one pass over a loader at a time"):
+        list(zip(loader, loader))
+    assert _right(loader)

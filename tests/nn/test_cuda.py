@@ -53,7 +53,9 @@ def _normed(x: Tensor, linear: nn.Linear, norm: CountedBatchNorm, copies: Tensor
     return [out.detach(), x.grad, *parameters, norm.running_mean, norm.running_var]  # type: ignore[list-item]
 
 
-SHAPES = [(5000, 4, 32), (33, 32, 32), (3000, 64, 40), (2000, 301, 300), (5000, 128, 128)]
+SHAPES = [
+    (5000, 4, 32), (33, 32, 32), (3000, 64, 40), (2000, 301, 300), (5000, 128, 128), (3000, 8, 128), (3000, 100, 16),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("rows", "ins", "outs"), SHAPES)
@@ -69,6 +71,29 @@ def test_a_linear_and_its_norm_are_what_they_are_apart(rows: int, ins: int, outs
     exact = _normed(x, linear, norm, copies, weight)
     for value, reference in zip(found, exact):
         assert (value.double().cpu() - reference).norm() <= 2e-6 * reference.norm().clamp(min=1e-3)
+
+
+def test_what_our_kernels_do_not_know_is_left_to_others() -> None:
+    """A norm without bias, and a weight that lies transposed in memory."""
+    torch.manual_seed(0)
+    x, copies = torch.randn(300, 40).double(), torch.randint(1, 5, (300,))
+    linear, norm = nn.Linear(40, 40).double(), CountedBatchNorm(40).double().train()
+    norm.bias = None
+    linear.weight = nn.Parameter(linear.weight.detach().clone().T)
+    there = [copy.deepcopy(m).float().cuda() for m in (linear, norm)]
+    with torch.no_grad(), rows_in_flight(Rows(copies, int(copies.sum()), lambda: copies, False)):
+        exact = norm(x, False, linear)
+    with torch.no_grad(), rows_in_flight(Rows(copies.cuda(), int(copies.sum()), lambda: copies, False)):
+        found = there[1](x.float().cuda(), False, there[0])
+    assert (found.double().cpu() - exact).norm() <= 1e-5 * exact.norm()
+
+
+def test_not_a_number_stays_one() -> None:
+    linear, norm, x = nn.Linear(8, 8).cuda(), CountedBatchNorm(8).cuda(), torch.randn(50, 8, device="cuda")
+    x[3, 2] = float("nan")
+    copies = torch.ones(50, dtype=torch.int64, device="cuda")
+    with rows_in_flight(Rows(copies, 50, lambda: copies, False)):
+        assert norm(x, True, linear).isnan().any()
 
 
 def test_the_same_bits_every_time() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -177,6 +178,8 @@ class CompiledDataset:
         if self.rows is not None:
             rows = compile_graphs(new, edits, self.spec, kind)
             if self.spec.edge_attr and len(edits.edge_marks) > len(s.edge_marks):
+                # a copy: a dataset made by first_layers may share the tables, and knows nothing of the new marks
+                self.rows = deepcopy(self.rows)
                 widen_kinds(self.rows, len(s.edge_marks), len(edits.edge_marks))
             merge_rows(self.rows, rows, self.spec.context == "input")
         if self.graphs is not None:

@@ -11,9 +11,9 @@ import multiprocessing
 import os
 import warnings
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -29,6 +29,7 @@ from enfa.plan.table import Plan
 
 __all__ = ["Packed", "PackedLoader", "default_workers"]
 
+T = TypeVar("T")
 SAMPLES = 48
 _HELD = 3  # batches that whoever reads them may still need while the next are made
 _AHEAD = 3  # batches that each worker makes ahead
@@ -140,6 +141,7 @@ class PackedLoader:
         # what is made next and what is taken next: epoch, number of the batch in it
         self._made = self._taken = (0, 0)
         self._place = 0  # in the ring, of what is taken next
+        self._pass: object = None  # the one that is going on
 
     def _sample(self) -> list[np.ndarray]:
         """Batches to choose sizes by: of epochs that no run gets to, and the last, smaller ones of some more."""
@@ -172,10 +174,13 @@ class PackedLoader:
 
     def _epoch(self, epoch: int) -> Iterator[Packed]:
         batches = self.sampled.batches(epoch)
-        self._begin(epoch)
+        self._pass = mine = object()
+        self._or_close(lambda: self._begin(epoch))
         kept: list[Packed] | None = [] if self.keep else None
         for graphs in batches:
-            number = self._take()
+            if self._pass is not mine:
+                raise RuntimeError("Expected one pass over a loader at a time, and another one has begun: use two loaders")
+            number = self._or_close(self._take)
             packed = self._packed(graphs, number, self._place)
             self._place = (self._place + 1) % len(self.ring)
             if kept is not None:
@@ -184,6 +189,14 @@ class PackedLoader:
         if kept is not None:
             self._kept = kept
             self.close()
+
+    def _or_close(self, act: Callable[[], T]) -> T:
+        try:
+            return act()
+        except BaseException:  # Ctrl-C, say: what the workers are at is not known any more
+            self.close()
+            self._taken = (-1, 0)
+            raise
 
     def _begin(self, epoch: int) -> None:
         """Make the stream of batches stand at the beginning of an epoch, where it is unless a pass was broken off."""
@@ -195,7 +208,6 @@ class PackedLoader:
         while self._workers is not None and self._workers.waiting:  # not wanted any more
             self._workers.take()
         self._made = self._taken = (epoch, 0)
-        self._place = 0
 
     def _following(self, at: tuple[int, int]) -> tuple[int, int]:
         return (at[0] + 1, 0) if at[1] + 1 == len(self) else (at[0], at[1] + 1)
@@ -240,8 +252,7 @@ class PackedLoader:
 
     def _keep(self, kept: list[Packed], packed: Packed) -> list[Packed] | None:
         if packed.block is not None:
-            self.keep -= packed.block.numel()
-            if self.keep < 0:
+            if packed.block.numel() + sum(p.block.numel() for p in kept if p.block is not None) > self.keep:
                 self.keep = 0
                 return None
             block = packed.block.clone()

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from enfa.nn.context import ContextBranch, bag_sum
 from enfa.nn.convs import Conv
 from enfa.nn.dropout import KeyedDropout
-from enfa.nn.norm import normed
 from enfa.nn.rows import Rows, rows_in_flight
 from enfa.nn.segment import gather
 from enfa.plan.derive import graph_degrees
@@ -42,8 +41,8 @@ class SubgraphLayer(nn.Module):
         links, full, branch = layer.links, plan.kind == "full", self.context
         degrees = None if degree is None else (degree, degree.index_select(0, links.self_row))
         with rows_in_flight(Rows(layer.copies, plan.num_pairs, lambda: identities(0), full)):
-            conv = self.conv.hidden(rows, links, edge, degrees)
-            conv = normed(self.norm, conv, branch is None or not branch.before_activation, self.conv.last)
+            activated = branch is None or not branch.before_activation
+            conv = self.conv.normed(self.norm, activated, rows, links, edge, degrees)
         table = conv if layer.source is None else gather(conv, layer.source, layer.cache, "source")
         if branch is not None:
             table = table + self._context(branch, rows, conv, layer, plan, edge, identities)
@@ -75,6 +74,6 @@ class SubgraphLayer(nn.Module):
             if branch.conv.reads_degrees:
                 degrees = graph_degrees(context.links, len(encoded))
             with rows_in_flight(Rows(context.copies, nodes, lambda: identities(1), plan.kind == "full")):
-                encoded = branch.conv.hidden(encoded, context.links, edge, degrees)
-                encoded = normed(branch.norm or nn.Identity(), encoded, False, branch.conv.last)
+                norm = branch.norm or nn.Identity()
+                encoded = branch.conv.normed(norm, False, encoded, context.links, edge, degrees)
         return gather(encoded, seen, layer.cache, "seen")

@@ -7,8 +7,9 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
-from enfa.nn.linear import fusable
+from enfa.nn.linear import fusable, plain
 from enfa.nn.rows import current_rows
 from enfa.nn.triton import accelerated
 
@@ -45,6 +46,7 @@ class _Shifted(torch.autograd.Function):
         return nn.functional.linear(x, weight, bias)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
         of_x = grad @ weight if ctx.needs_input_grad[0] else None
@@ -73,6 +75,7 @@ class _Counted(torch.autograd.Function):
         return out, mean, var, total
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         centred, rstd, scale, part, weight = ctx.saved_tensors
         grad_bias, grad_weight = grad.sum(0), (grad * centred).sum(0) * rstd
@@ -101,9 +104,10 @@ class CountedBatchNorm(nn.BatchNorm1d):
         """``relu``: the activation behind it; ``linear``: what comes before it. Together they cost less."""
         rows, group = current_rows(), _group() if self.training else None
         counts = rows is not None and (self.training or self.running_mean is None)
-        if linear is not None and (type(linear) is not nn.Linear or torch.is_autocast_enabled(x.device.type)):
+        if linear is not None and (not plain(linear) or torch.is_autocast_enabled(x.device.type)):
             x, linear = linear(x), None
-        fused = linear is not None and counts and group is None and fusable(linear, x)
+        whole = (self.weight is None) == (self.bias is None)  # our own kernels know no norm with one of them
+        fused = linear is not None and counts and group is None and whole and fusable(linear, x)
         if linear is not None and not fused:
             shift = counts and linear.bias is not None
             x, linear = _Shifted.apply(x, linear.weight, linear.bias) if shift else linear(x), None
@@ -119,7 +123,7 @@ class CountedBatchNorm(nn.BatchNorm1d):
         if rows is not None and group is None and rows.total == 1:
             raise ValueError("Expected more than 1 (subgraph, node) pair to compute BatchNorm statistics, got 1")
         updates = self.training and self.running_mean is not None
-        if rows is not None and group is None and accelerated(x):
+        if rows is not None and group is None and whole and accelerated(x):
             tracks = updates and self.momentum is not None and self.num_batches_tracked is not None
             running: Any = (self.running_mean, self.running_var, self.num_batches_tracked, self.momentum)
             rest = (self.weight, self.bias, rows.copies, self.eps, relu, running if tracks else None)

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from enfa.nn.triton import accelerated
 from enfa.plan.derive import incoming_map, merged_map, readers, segment_ids, sums_map, target_rows
@@ -56,6 +57,7 @@ class _Map(torch.autograd.Function):
         return list_sums(table, both.forward)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         return list_sums(grad, ctx.back), None
 
@@ -67,6 +69,7 @@ class _Gather(torch.autograd.Function):
         return table.index_select(0, index)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         return list_sums(grad, ctx.back), None, None
 
@@ -78,6 +81,7 @@ class _SegmentSum(torch.autograd.Function):
         return entry_sums(entries, ptr)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         return grad.index_select(0, ctx.segment), None, None
 
@@ -94,6 +98,7 @@ class _Max(torch.autograd.Function):
         return out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         out, table, segment = ctx.saved_tensors
         sums: Sums = ctx.sums

@@ -79,3 +79,33 @@ def test_the_spec_holds_what_convs_read() -> None:
     assert enfa.DSGNN(3, 4, 2, 2, "gcn").spec == enfa.Spec(2, degrees=True)
     assert enfa.DSGNN(3, 4, 2, 2, "gine", edge_channels=[5]).spec == enfa.Spec(2, edge_attr=True)
     assert enfa.DSGNN(3, 4, 2, 2, "gin", edge_channels=[5]).spec == enfa.Spec(2)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_hooks_are_called() -> None:
+    """Of linears, whose weights some hooks make, and of the modules that hold them."""
+    graphs = random_graphs(4, 6, channels=2)
+    model = enfa.DSGNN(2, 6, 1, 2).double().train()
+    plan = enfa.make_plan(graphs, enfa.NodeMarking(), model.spec)
+    linear = model.layers[0].conv.mlp[0]
+    torch.nn.utils.weight_norm(linear)
+    before = model(plan)
+    with torch.no_grad():
+        linear.weight_g[:3] = 0.0  # a smaller one alone would be undone by the norm
+    assert not torch.allclose(model(plan), before, rtol=1e-3)
+    called: list[str] = []
+    for name in ("layers.1.conv", "layers.1.conv.mlp", "layers.1.conv.mlp.0", "layers.1.conv.mlp.3", "subgraph_mlp"):
+        model.get_submodule(name).register_forward_hook(lambda *_, name=name: called.append(name))
+    out = model(plan)
+    assert len(set(called)) == 5
+    for module in model.modules():
+        module._forward_hooks.clear()
+    torch.testing.assert_close(model(plan), out)
+
+
+def test_second_derivatives_are_refused() -> None:
+    model = enfa.DSGNN(2, 6, 1, 2).double().train()
+    plan = enfa.make_plan(random_graphs(4, 6, channels=2), enfa.NodeMarking(), model.spec)
+    first = torch.autograd.grad(model(plan).sum(), list(model.parameters()), create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        sum(grad.square().sum() for grad in first).backward()  # type: ignore[union-attr]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from enfa.nn.linear import hooked
 from enfa.nn.norm import CountedBatchNorm, normed
 from enfa.plan.make import unknown
 from enfa.plan.table import Links
@@ -34,12 +35,17 @@ class MLP(nn.Sequential):
             nn.Linear(out_channels, out_channels),
         )
 
+    @property
+    def last(self) -> nn.Linear | None:
+        """The last linear, which a norm behind it may be computed together with; None with hooks on the whole."""
+        return None if hooked(self) else self[3]  # type: ignore[return-value]
+
     def hidden(self, x: Tensor) -> Tensor:
-        """Everything before the last linear."""
-        return normed(self[1], x, True, self[0])  # type: ignore[arg-type]
+        """Everything before :attr:`last`."""
+        return self(x) if hooked(self) else normed(self[1], x, True, self[0])  # type: ignore[arg-type]
 
     def forward(self, x: Tensor) -> Tensor:
-        return self[3](self.hidden(x))
+        return self[3](normed(self[1], x, True, self[0]))  # type: ignore[arg-type]
 
 
 class Conv(nn.Module):
@@ -71,5 +77,14 @@ class Conv(nn.Module):
     def forward(
         self, rows: Tensor, links: Links, edge: Tensor | None, degree: tuple[Tensor, Tensor] | None
     ) -> Tensor:
-        found = self.hidden(rows, links, edge, degree)
-        return found if self.last is None else self.last(found)
+        found, last = self.hidden(rows, links, edge, degree), self.last
+        return found if last is None else last(found)
+
+    def normed(
+        self, norm: nn.Module, relu: bool, rows: Tensor, links: Links, edge: Tensor | None,
+        degree: tuple[Tensor, Tensor] | None,
+    ) -> Tensor:  # fmt: skip
+        """norm(forward(...)), and a ReLU behind it, in one go where that can be."""
+        if hooked(self):
+            return normed(norm, self(rows, links, edge, degree), relu)
+        return normed(norm, self.hidden(rows, links, edge, degree), relu, self.last)

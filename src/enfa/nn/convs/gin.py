@@ -21,8 +21,8 @@ class GIN(Conv):
         self.mlp = MLP(in_channels, out_channels, norm)
 
     @property
-    def last(self) -> nn.Linear:
-        return self.mlp[3]  # type: ignore[return-value]
+    def last(self) -> nn.Linear | None:
+        return self.mlp.last
 
     def hidden(
         self, rows: Tensor, links: Links, edge: Tensor | None, degree: tuple[Tensor, Tensor] | None

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from enfa.nn.convs.base import MLP, Conv
 from enfa.nn.segment import entry_sums, gather, segment_ids, segment_sum, target_rows
@@ -36,6 +37,7 @@ class _Listed(torch.autograd.Function):
         return entry_sums(torch.where(sent, value.relu(), value), lists.ptr)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         (table, edge), (back, kinds) = ctx.saved_tensors, ctx.lists
         ends = int(back.ptr[-1]), int(kinds.ptr[-1])
@@ -60,8 +62,8 @@ class GINE(Conv):
         self.mlp = MLP(in_channels, out_channels, norm)
 
     @property
-    def last(self) -> nn.Linear:
-        return self.mlp[3]  # type: ignore[return-value]
+    def last(self) -> nn.Linear | None:
+        return self.mlp.last
 
     def hidden(
         self, rows: Tensor, links: Links, edge: Tensor | None, degree: tuple[Tensor, Tensor] | None

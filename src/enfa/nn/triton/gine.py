@@ -13,6 +13,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from enfa.nn.triton.sums import UNROLL, accumulator, add_pieces, piece_of, pieces_like, shape_of, store_sums
 from enfa.plan.order import CHUNK, Lists, SparseMap
@@ -36,11 +37,11 @@ def _forward_kernel(
             at = begin + start + step
             here = at < end
             row = tl.load(index + at, here, 0).to(tl.int64)
-            what = tl.load(kind + at, here, -1)
+            what = tl.load(kind + at, here, -1).to(tl.int64)
             value = tl.load(table + row[:, None] * C + cols[None, :], here[:, None] & inside[None, :], 0).to(ACC)
             sent = (what >= 0)[:, None]
             shift = tl.load(edge + what[:, None] * C + cols[None, :], sent & inside[None, :], 0).to(ACC)
-            total += tl.where(sent, tl.maximum(value + shift, 0), value)
+            total += tl.where(sent & (value + shift <= 0), 0, value + shift)  # not the maximum, which hides NaN
     store_sums(total, items, cols, inside, out, pieces, num_lists, num_pieces, C)
 
 
@@ -66,7 +67,7 @@ def _backward_kernel(
             at = begin + start + step
             here = at < end
             row = tl.load(index + at, here, 0).to(tl.int64)
-            what = tl.load(kind + at, here, -1)
+            what = tl.load(kind + at, here, -1).to(tl.int64)
             above = tl.load(grad + row[:, None] * C + cols[None, :], here[:, None] & inside[None, :], 0).to(ACC)
             sent = (what >= 0)[:, None]
             shift = tl.load(edge + what[:, None] * C + cols[None, :], sent & inside[None, :], 0).to(ACC)
@@ -82,7 +83,7 @@ def _kinds_kernel(
     """One piece of the messages of one kind: the sum of what came through, backwards."""
     piece = tl.program_id(0)
     begin, end = tl.load(extra + piece), tl.load(extra + num_pieces + piece)
-    what = tl.load(extra + 2 * num_pieces + piece)
+    what = tl.load(extra + 2 * num_pieces + piece).to(tl.int64)
     cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
     inside = cols < C
     shift = tl.load(edge + what * C + cols, inside, 0).to(ACC)
@@ -94,7 +95,7 @@ def _kinds_kernel(
         to, of = tl.load(target + at, here, 0).to(tl.int64), tl.load(source + at, here, 0).to(tl.int64)
         above = tl.load(grad + to[:, None] * C + cols[None, :], mask, 0).to(ACC)
         value = tl.load(table + of[:, None] * C + cols[None, :], mask, 0).to(ACC)
-        total += tl.where(value + shift[None, :] > 0, above, 0)
+        total += tl.where(value + shift[None, :] <= 0, 0, above)
     tl.store(pieces + piece.to(tl.int64) * C + cols, tl.sum(total, 0), inside)
 
 
@@ -154,6 +155,7 @@ class _Gine(torch.autograd.Function):
         return _forward(table, edge, merged.forward)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         (table, edge), (back, kinds) = ctx.saved_tensors, ctx.lists
         grad = grad.contiguous()

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from enfa.nn.triton.products import add_parts, tall_times, weight_parts
 
@@ -21,6 +22,7 @@ class _LinearRelu(torch.autograd.Function):
         return out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, out = ctx.saved_tensors
         grad, size = grad.contiguous(), weight.numel()

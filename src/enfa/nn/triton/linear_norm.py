@@ -13,6 +13,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from enfa.nn.triton.norm import Running, gradient_sums, normalise, scaling_of, turn_gradient
 from enfa.nn.triton.norm_kernels import above_relu
@@ -97,6 +98,7 @@ class _LinearNorm(torch.autograd.Function):
         return out, saved, total
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         x, w, split, weight, bias, copies, z, saved, total = ctx.saved_tensors
         grad, (outs, ins) = grad.contiguous(), w.shape

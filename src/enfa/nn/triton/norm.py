@@ -8,6 +8,7 @@ from typing import Any
 import torch
 import triton
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from enfa.nn.triton.norm_kernels import (
     gradient_kernel,
@@ -135,6 +136,7 @@ class _Norm(torch.autograd.Function):
         return out, saved, total
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, bias, copies, saved, total = ctx.saved_tensors
         grad = grad.contiguous()

@@ -125,7 +125,7 @@ def normalise_kernel(
         value = tl.load(x + place, mask, 0).to(ACC)
         value = (value - mean[None, :]) * scale[None, :] + shift[None, :]
         if RELU:
-            value = tl.maximum(value, 0)
+            value = tl.where(value <= 0, 0, value)  # not the maximum, which hides NaN
         tl.store(out + place, value.to(out.dtype.element_ty), mask)
 
 
@@ -137,7 +137,7 @@ def above_relu(
     centred = tl.load(x + place, mask, 0).to(ACC) - mean[None, :]
     above = tl.load(grad + place, mask, 0).to(ACC)
     if RELU:
-        above = tl.where(centred * scale[None, :] + shift[None, :] > 0, above, 0)
+        above = tl.where(centred * scale[None, :] + shift[None, :] <= 0, 0, above)
     return above, centred * rstd[None, :]
 
 

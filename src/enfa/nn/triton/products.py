@@ -46,7 +46,7 @@ def block(channels: int, most: int = 64) -> int:
 def _gated(x, gate, place, mask, GATED: tl.constexpr):
     value = tl.load(x + place, mask, 0)
     if GATED:
-        value = tl.where(tl.load(gate + place, mask, 0) > 0, value, 0)
+        value = tl.where(tl.load(gate + place, mask, 0) <= 0, 0, value)
     return value
 
 
@@ -97,7 +97,7 @@ def _tall_kernel(
                     total = tl.dot(a, b, total, input_precision=PRECISION, out_dtype=ACC)
         total += shift[None, :]
         if RELU:
-            total = tl.maximum(total, 0)
+            total = tl.where(total <= 0, 0, total)  # not the maximum, which hides NaN
         tl.store(out + place * N + cols[None, :], total.to(out.dtype.element_ty), here[:, None] & inside[None, :])
         if STATS:  # Chan's formula, tile by tile
             c = tl.load(copies + rows, here, 0).to(ACC)
@@ -189,9 +189,11 @@ def tall_times(
     """
     outs, ins = weight.shape
     k, n = (outs, ins) if transposed else (ins, outs)
-    strides = (ins, 1) if transposed and split is None else (1, k)
     out = x.new_empty(len(x), n)
     rows, cols, depth, warps, stages = tile or tall_tile(k, n)
+    if k <= depth:  # one product, in which a program splits the weight itself
+        split = None
+    strides = (ins, 1) if transposed and split is None else (1, k)
     parts, share = shares or row_shares(len(x), rows, 2**30)
     room: tuple[Tensor, ...] = stats or (out, out, out, out)
     _tall_kernel[(parts, triton.cdiv(n, cols))](
