@@ -134,3 +134,10 @@ def test_interrupting_keeps_a_checkpoint_that_resumes(config_file: Write) -> Non
     train(path, epochs, resume=True)
     whole = train(path, epochs, "name=whole")
     assert same(state(config), state(whole))
+
+
+def test_the_record_has_all_epochs_although_the_best_one_is_tested(config_file: Write) -> None:
+    record = fit(read_config(config_file(validation="next", epochs=6)), progress=False)
+    assert record is not None and record.test is not None
+    assert (record.epochs, len(record.score), record.ended) == (6, 6, "all epochs")
+    assert record.best_epoch < 5  # else this would show nothing

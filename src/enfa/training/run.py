@@ -201,9 +201,10 @@ def fit(config: Config, *, resume: bool = False, progress: bool = True, deadline
         if run.module.graphed:
             write_json(folder / "batches.json", {**run.batches.report(), **run.module.steps})
         if not run.validates_on_test:
-            best = str(folder / BEST)
+            best, curve = str(folder / BEST), run.module.curve
             found = trainer.test(run.module, run.batches, ckpt_path=best, weights_only=True, verbose=False)
             test = float(found[0]["test/score"])
+            run.module.curve = curve  # the best checkpoint brought its own, which ends there
     if not trainer.is_global_zero:
         return None
     late = deadline is not None and time.monotonic() > deadline
