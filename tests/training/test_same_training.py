@@ -16,6 +16,9 @@ from enfa.training.module import Batches, TrainingModule
 # runs that. Graphs of up to 20 nodes are a third of it, and take a minute.
 WHOLE = bool(os.environ.get("ENFA_WHOLE"))
 WHERE = "gpu" if WHOLE and torch.cuda.is_available() else "cpu"
+# At 0.01 the losses agree to 1e-10 for 140 steps on all of PROTEINS. Then some ReLU among millions meets its kink so closely
+# that rounding decides, and the two runs part.
+RATE = 0.001 if WHOLE else 0.01
 LARGEST, EPOCHS, GRAPHS = (10**9, 20, 10**9) if WHOLE else (20, 20, 96)
 
 
@@ -28,7 +31,7 @@ def test_full_and_distinct_train_alike(data: Path, tmp_path: Path) -> None:
     losses, predictions = {}, {}
     for plan in ("full", "distinct"):
         config = Config(
-            dataset="PROTEINS", plan=plan, jk="concat", lr=0.01, precision="64", epochs=EPOCHS, threads=1, accelerator=WHERE
+            dataset="PROTEINS", plan=plan, jk="concat", lr=RATE, precision="64", epochs=EPOCHS, threads=1, accelerator=WHERE
         )  # fmt: skip
         module = TrainingModule(config, Problem.of(proteins))
         compiled = compile_for(config, small, module.model)
