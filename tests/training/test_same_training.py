@@ -45,6 +45,8 @@ def test_full_and_distinct_train_alike(data: Path, tmp_path: Path) -> None:
             predictions[plan] = module.cpu().eval()(compiled[split["test"]])
     print(f"losses differ by {np.abs(np.subtract(*losses.values())).max():.1e} at most over {EPOCHS} epochs on the {WHERE}")
     assert len(losses["full"]) == EPOCHS and losses["full"][-1] < losses["full"][0]
+    sums = len(split["train"]) * np.array(losses["full"])
+    assert np.abs(sums - sums.astype(np.float32)).max() > 1e-9  # sums in float32 would agree too easily
     np.testing.assert_allclose(losses["distinct"], losses["full"], rtol=1e-6, atol=1e-6)
     torch.testing.assert_close(predictions["distinct"], predictions["full"], rtol=1e-5, atol=1e-6)
     assert torch.equal(predictions["distinct"].argmax(1), predictions["full"].argmax(1))

@@ -139,6 +139,7 @@ class TrainingModule(pl.LightningModule):
             self.lr_schedulers().step()  # type: ignore[union-attr]
         if self._sums is not None:
             for metric, total in zip((self.train_loss, self.train_labels), self._sums):
+                metric.set_dtype(torch.float64)  # which a trainer's own precision has changed
                 metric.update(total)
         loss = float(self.train_loss.compute()) / max(float(self.train_labels.compute()), 1.0)
         self.train_loss.reset()
