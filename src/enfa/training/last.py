@@ -40,7 +40,7 @@ class LastCheckpoint(pl.callbacks.Checkpoint):
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         if trainer.world_size > 1 or time.monotonic() - self._at >= self.seconds:
-            trainer.save_checkpoint(self.path, weights_only=False)
+            trainer.save_checkpoint(self.path, weights_only=False)  # the optimiser too; this is not about reading
             self._kept, self._at, self.writes = None, time.monotonic(), self.writes + 1
         else:
             self._kept = _copied(trainer._checkpoint_connector.dump_checkpoint(weights_only=False))

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from enfa.nn.triton.norm import Running, gradient_sums, normalise, scaling_of, turn_gradient
-from enfa.nn.triton.norm_kernels import above_relu
+from enfa.nn.triton.norm_kernels import above_relu, load_scaling, row_gradients, total_gradients
 from enfa.nn.triton.products import add_parts, block, precision, tall_tile, tall_times, weight_parts
 from enfa.nn.triton.split import NARROW, split_weight, splits
 from enfa.nn.triton.sums import accumulator, row_shares
@@ -38,20 +38,9 @@ def _backward_kernel(
     cols = tl.arange(0, COLS)
     inside = cols < N
     k = tl.arange(0, DEPTH)
-    parts = tl.arange(0, PARTS)
-    there = (parts < num_parts)[:, None] & inside[None, :]
-    at = parts[:, None] * N + cols[None, :]
-    plain = tl.sum(tl.load(parts_in + at, there, 0), 0)
-    times = tl.sum(tl.load(parts_in + num_parts * N + at, there, 0), 0)
+    plain, times = total_gradients(parts_in, of_params, num_parts, cols, inside, part == 0, N, PARTS)
     mean, rstd = tl.load(saved + cols, inside, 0), tl.load(saved + N + cols, inside, 0)
-    scale = rstd
-    shift = tl.zeros((COLS,), ACC)
-    if AFFINE:
-        scale = rstd * tl.load(weight + cols, inside, 0).to(ACC)
-        shift = tl.load(bias + cols, inside, 0).to(ACC)
-    if part == 0:
-        tl.store(of_params + cols, times.to(of_params.dtype.element_ty), inside)
-        tl.store(of_params + N + cols, plain.to(of_params.dtype.element_ty), inside)
+    scale, shift = load_scaling(rstd, weight, bias, cols, inside, AFFINE, ACC, COLS)
     total = tl.load(total_in)
     whole = tl.load(w + cols[:, None] * K + k[None, :], inside[:, None] & (k < K)[None, :], 0)
     of_weight = tl.zeros((COLS, DEPTH), ACC)
@@ -62,9 +51,8 @@ def _backward_kernel(
         long = rows.to(tl.int64)[:, None]
         mask = here[:, None] & inside[None, :]
         above, normal = above_relu(grad, z, long * N + cols[None, :], mask, mean, rstd, scale, shift, RELU, ACC)
-        weighing = (tl.load(copies + rows, here, 0).to(ACC) / total)[:, None]
-        common = tl.where(weighing > 0, weighing * (plain[None, :] + normal * times[None, :]), 0)
-        of_z = tl.where(mask, (above - common) * scale[None, :], 0)
+        of_z = row_gradients(above, normal, copies, rows, here, total, plain, times, scale, ACC)
+        of_z = tl.where(mask, of_z, 0)
         held = here[:, None] & (k < K)[None, :]
         if INPUTS:
             of_x = tl.dot(of_z, whole, input_precision=PRECISION, out_dtype=ACC)

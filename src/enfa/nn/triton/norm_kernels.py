@@ -8,7 +8,10 @@ cancels, and are float32 whatever the rows are (float64 for float64 rows). The r
 import triton
 import triton.language as tl
 
-__all__ = ["above_relu", "gradient_kernel", "gradient_sums_kernel", "merge_kernel", "normalise_kernel", "statistics_kernel"]
+__all__ = [
+    "above_relu", "gradient_kernel", "gradient_sums_kernel", "load_scaling", "merge_kernel", "normalise_kernel",
+    "row_gradients", "statistics_kernel", "total_gradients",
+]  # fmt: skip
 
 
 @triton.jit(do_not_specialize=["R", "share"])
@@ -75,6 +78,19 @@ def merge_kernel(
         tl.store(count_out, whole)
 
 
+@triton.jit
+def load_scaling(
+    rstd, weight, bias, cols, inside, AFFINE: tl.constexpr, ACC: tl.constexpr, COLS: tl.constexpr
+):  # fmt: skip
+    """What centred rows are multiplied by, and what is added then."""
+    scale = rstd
+    shift = tl.zeros((COLS,), ACC)
+    if AFFINE:
+        scale = rstd * tl.load(weight + cols, inside, 0).to(ACC)
+        shift = tl.load(bias + cols, inside, 0).to(ACC)
+    return scale, shift
+
+
 @triton.jit(do_not_specialize=["R", "share", "num_parts"])
 def normalise_kernel(
     x, out, mean_parts, square_parts, count_parts, weight, bias, saved, total_out, running_mean, running_var, batches,
@@ -96,11 +112,7 @@ def normalise_kernel(
     squares = tl.load(square_parts + at, there[:, None] & inside[None, :], 0)
     var = tl.sum(squares + count[:, None] * away * away, 0) / tl.maximum(total, 1)
     rstd = 1 / tl.sqrt(var + tl.load(constants))
-    scale = rstd
-    shift = tl.zeros((COLS,), ACC)
-    if AFFINE:
-        scale = rstd * tl.load(weight + cols, inside, 0).to(ACC)
-        shift = tl.load(bias + cols, inside, 0).to(ACC)
+    scale, shift = load_scaling(rstd, weight, bias, cols, inside, AFFINE, ACC, COLS)
     if program == 0:
         tl.store(saved + cols, mean, inside)
         tl.store(saved + C + cols, rstd, inside)
@@ -130,6 +142,28 @@ def normalise_kernel(
 
 
 @triton.jit
+def total_gradients(parts_in, of_params, num_parts, cols, inside, stores, C: tl.constexpr, PARTS: tl.constexpr):
+    """The sums of :func:`gradient_sums_kernel` over all shares, which are the gradients of bias and weight: stored by one."""
+    parts = tl.arange(0, PARTS)
+    there = (parts < num_parts)[:, None] & inside[None, :]
+    at = parts[:, None] * C + cols[None, :]
+    plain = tl.sum(tl.load(parts_in + at, there, 0), 0)
+    times = tl.sum(tl.load(parts_in + num_parts * C + at, there, 0), 0)
+    tl.store(of_params + cols, times.to(of_params.dtype.element_ty), inside & stores)
+    tl.store(of_params + C + cols, plain.to(of_params.dtype.element_ty), inside & stores)
+    return plain, times
+
+
+@triton.jit
+def row_gradients(above, normal, copies, rows, there, total, plain, times, scale, ACC: tl.constexpr):
+    """The gradients of some rows in front of the norm."""
+    weighing = (tl.load(copies + rows, there, 0).to(ACC) / total)[:, None]
+    # 0 times whatever an uncounted row holds
+    common = tl.where(weighing > 0, weighing * (plain[None, :] + normal * times[None, :]), 0)
+    return (above - common) * scale[None, :]
+
+
+@triton.jit
 def above_relu(
     grad, x, place, mask, mean, rstd, scale, shift, RELU: tl.constexpr, ACC: tl.constexpr
 ):  # fmt: skip
@@ -151,11 +185,7 @@ def gradient_sums_kernel(
     cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
     inside = cols < C
     mean, rstd = tl.load(saved + cols, inside, 0), tl.load(saved + C + cols, inside, 0)
-    scale = rstd
-    shift = tl.zeros((COLS,), ACC)
-    if AFFINE:
-        scale = rstd * tl.load(weight + cols, inside, 0).to(ACC)
-        shift = tl.load(bias + cols, inside, 0).to(ACC)
+    scale, shift = load_scaling(rstd, weight, bias, cols, inside, AFFINE, ACC, COLS)
     plain = tl.zeros((ROWS, COLS), ACC)
     times = tl.zeros((ROWS, COLS), ACC)
     end = tl.minimum((part + 1) * share, R)
@@ -179,20 +209,9 @@ def gradient_kernel(
     program = tl.program_id(0)
     cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
     inside = cols < C
-    parts = tl.arange(0, PARTS)
-    there = (parts < num_parts)[:, None] & inside[None, :]
-    at = parts[:, None] * C + cols[None, :]
-    plain = tl.sum(tl.load(parts_in + at, there, 0), 0)
-    times = tl.sum(tl.load(parts_in + num_parts * C + at, there, 0), 0)
+    plain, times = total_gradients(parts_in, of_params, num_parts, cols, inside, program == 0, C, PARTS)
     mean, rstd = tl.load(saved + cols, inside, 0), tl.load(saved + C + cols, inside, 0)
-    scale = rstd
-    shift = tl.zeros((COLS,), ACC)
-    if AFFINE:
-        scale = rstd * tl.load(weight + cols, inside, 0).to(ACC)
-        shift = tl.load(bias + cols, inside, 0).to(ACC)
-    if program == 0:
-        tl.store(of_params + cols, times.to(of_params.dtype.element_ty), inside)
-        tl.store(of_params + C + cols, plain.to(of_params.dtype.element_ty), inside)
+    scale, shift = load_scaling(rstd, weight, bias, cols, inside, AFFINE, ACC, COLS)
     total = tl.load(total_in)
     end = tl.minimum((program + 1) * share, R)
     for start in range(program * share, end, ROWS):
@@ -200,7 +219,5 @@ def gradient_kernel(
         mask = (rows < end)[:, None] & inside[None, :]
         place = rows.to(tl.int64)[:, None] * C + cols[None, :]
         above, normal = above_relu(grad, x, place, mask, mean, rstd, scale, shift, RELU, ACC)
-        weighing = (tl.load(copies + rows, rows < end, 0).to(ACC) / total)[:, None]
-        # 0 times whatever an uncounted row holds
-        common = tl.where(weighing > 0, weighing * (plain[None, :] + normal * times[None, :]), 0)
-        tl.store(out + place, ((above - common) * scale[None, :]).to(out.dtype.element_ty), mask)
+        of_x = row_gradients(above, normal, copies, rows, rows < end, total, plain, times, scale, ACC)
+        tl.store(out + place, of_x.to(out.dtype.element_ty), mask)

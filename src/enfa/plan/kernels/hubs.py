@@ -3,7 +3,7 @@
 from numba import njit
 
 from enfa.plan.kernels.intern import intern, pack, sort_items
-from enfa.plan.kernels.walk import HUB, links_of, reached
+from enfa.plan.kernels.walk import HUB, links_of, reached, restore_kinds, swap_rows
 
 __all__ = ["hub_changes"]
 
@@ -43,9 +43,7 @@ def hub_changes(
                 any_hub |= _is_hub(queue[c], in_ptr)
             if not any_hub:
                 continue
-        for q in range(begin, end):
-            v = pair_node[q]
-            pair_row[q], row[v] = row[v], pair_row[q]  # swapped back below
+        swap_rows(pair_node, pair_row, begin, end, row)  # swapped back below
         for q in range(edge_ptr[s], edge_ptr[s + 1]):
             e = edge[q]
             kind[e] = -1 if edge_value[q] < 0 else base_kind[e] + edge_value[q]
@@ -119,12 +117,8 @@ def hub_changes(
                 reach[queue[c]] = -1
         for h in range(hubs):
             count[touched[h]] = 0
-        for q in range(begin, end):
-            v = pair_node[q]
-            pair_row[q], row[v] = row[v], pair_row[q]
-        for q in range(edge_ptr[s], edge_ptr[s + 1]):
-            e = edge[q]
-            kind[e] = base_kind[e]
+        swap_rows(pair_node, pair_row, begin, end, row)
+        restore_kinds(edge, edge_ptr[s], edge_ptr[s + 1], base_kind, kind)
         if not room:
             return s
     return last

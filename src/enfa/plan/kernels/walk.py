@@ -9,7 +9,10 @@ from numba import njit
 
 from enfa.plan.kernels.intern import intern, pack, sort_items
 
-__all__ = ["HUB", "base_rows", "count_rows", "deltas", "links_of", "reached", "root_rows", "start_pairs", "walk"]
+__all__ = [
+    "HUB", "base_rows", "count_rows", "deltas", "links_of", "reached", "restore_kinds", "root_rows", "start_pairs",
+    "swap_rows", "walk",
+]  # fmt: skip
 
 HUB = 64  # in-degree from which the order of a node's edges is kept
 
@@ -128,6 +131,20 @@ def reached(roots, depth, limit, in_ptr, src, stamp, reach, queue):
                         return end
             at += 1
     return end
+
+
+@njit(cache=True, nogil=True)
+def swap_rows(nodes, rows, begin, end, row):
+    """Exchange the rows of some nodes with those listed; once more undoes it."""
+    for q in range(begin, end):
+        v = nodes[q]
+        rows[q], row[v] = row[v], rows[q]
+
+
+@njit(cache=True, nogil=True)
+def restore_kinds(edge, begin, end, base_kind, kind):
+    for q in range(begin, end):
+        kind[edge[q]] = base_kind[edge[q]]
 
 
 @njit(cache=True, nogil=True)
@@ -251,12 +268,8 @@ def walk(
                 reach[queue[c]] = -1
         for h in range(hub_ptr[s], hub_ptr[s + 1]):
             change_of[hub_node[h]] = -1
-        for q in range(begin, end):
-            v = pair_node[q]
-            pair_row[q], row[v] = row[v], pair_row[q]
-        for q in range(edge_ptr[s], edge_ptr[s + 1]):
-            e = edge[q]
-            kind[e] = base_kind[e]
+        swap_rows(pair_node, pair_row, begin, end, row)
+        restore_kinds(edge, edge_ptr[s], edge_ptr[s + 1], base_kind, kind)
         if not room:
             return s
     return last
