@@ -12,7 +12,7 @@ from rich.console import Console
 
 from enfa.report.data import open_source
 from enfa.report.reproduce import check_sections, measure, open_store, write_pages
-from enfa.report.settings import FULL, QUICK, SECTIONS, Settings
+from enfa.report.settings import FULL, QUICK, QUICK_CUDA, SECTIONS, Settings
 
 __all__ = ["reproduce"]
 
@@ -22,7 +22,8 @@ def _settings(quick: bool, device: str, datasets: str, memory_gb: float | None) 
         raise ValueError(f"Expected --device cpu or cuda, got {device!r}")
     if device == "cuda" and not torch.cuda.is_available():
         raise ValueError("Expected a CUDA device for --device cuda, but PyTorch sees none")
-    settings = (QUICK if quick else FULL).to(device=device, memory_gb=memory_gb)
+    sampled = QUICK_CUDA if device == "cuda" else QUICK
+    settings = (sampled if quick else FULL).to(device=device, memory_gb=memory_gb)
     if datasets:
         names = tuple(name.strip() for name in datasets.split(","))
         for name in names:

@@ -11,7 +11,7 @@ import numpy as np
 from enfa.datasets import Benchmark
 from enfa.edits import EdgeDeletion, NodeDeletion, NodeMarking, Policy
 
-__all__ = ["DATASETS", "FULL", "MATTERS", "POLICIES", "QUICK", "SECTIONS", "TINY", "Settings"]
+__all__ = ["DATASETS", "FULL", "MATTERS", "POLICIES", "QUICK", "QUICK_CUDA", "SECTIONS", "TINY", "Settings"]
 
 SECTIONS = ("storage", "breakdown", "exactness", "time", "accuracy")
 POLICIES: dict[str, Callable[[], Policy]] = {
@@ -90,6 +90,8 @@ QUICK = Settings(
     "quick", storage_graphs=400, batch_rows=40_000, largest_batch=512, width=32, variant_layers=(4,), repeats=7,
     seconds=0.6, exact_graphs=8, exact_rows=4_000, exact_width=16, threads=1,
 )  # fmt: skip
+# a GPU has room for whole batches, and does not notice a width of 32
+QUICK_CUDA = QUICK.to(device="cuda", batch_rows=None, width=None, repeats=20)
 TINY = QUICK.to(
     scale="tiny", datasets=("EXP", "ogbg-moltox21"), layers=(2, 3), storage_graphs=12, batch=4, batch_rows=5_000,
     largest_batch=8, width=8, variant_layers=(2,), repeats=3, seconds=0.0, exact_graphs=2, exact_rows=2_000,

@@ -11,7 +11,7 @@ from torch.profiler import ProfilerActivity, profile
 __all__ = ["does_not_fit", "estimate", "peak_bytes"]
 
 
-def peak_bytes(step: Callable[[], None], device: str) -> int:
+def peak_bytes(step: Callable[[], object], device: str) -> int:
     """Most bytes of tensors that a step holds at once, beside what it was given.
 
     On a GPU the caching allocator's count, on a CPU a running sum over the profiler's record of every allocation:

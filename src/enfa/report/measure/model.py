@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from enfa.datasets import Benchmark
-from enfa.nn import DSGNN, DSSGNN
+from enfa.nn import DSGNN, DSSGNN, GraphedStep
 from enfa.nn.models.base import SubgraphGNN
 from enfa.plan.table import Plan
 
@@ -29,13 +29,21 @@ def loss_of(output: Tensor, y: Tensor) -> Tensor:
         return nn.functional.cross_entropy(output, y)
     y = y.reshape(output.shape)
     known = ~y.isnan()
-    return nn.functional.binary_cross_entropy_with_logits(output[known], y[known].to(output.dtype))
+    wanted, weight = y.nan_to_num().to(output.dtype), known.to(output.dtype)
+    return nn.functional.binary_cross_entropy_with_logits(output, wanted, weight, reduction="sum") / known.sum()
 
 
-def make_step(model: nn.Module, plan: Plan, y: Tensor) -> Callable[[], None]:
-    """Forward, backward, Adam."""
-    optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
+def make_step(model: nn.Module, plan: Plan) -> Callable[[], object]:
+    """Forward, backward, Adam; on a GPU as ``enfa train`` does it, captured as a CUDA graph by the second call."""
     model.train()
+    y = plan.y
+    assert y is not None
+    if next(model.parameters()).device.type == "cuda":
+        adam = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True, capturable=True)
+        graphed = GraphedStep(model, adam, loss_of)
+        staged = graphed.stage(plan)
+        return lambda: graphed(staged)
+    optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
 
     def step() -> None:
         loss_of(model(plan), y).backward()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -62,11 +63,11 @@ def _batch(compiled: CompiledDataset, settings: Settings) -> int:
     return batch
 
 
-def _timed(steps: dict[str, Callable[[], None]], settings: Settings) -> dict[str, list[float]]:
+def _timed(steps: dict[str, Callable[[], object]], settings: Settings) -> dict[str, list[float]]:
     """Milliseconds of each step, taken in turn so that a disturbance strikes all plans alike."""
     times: dict[str, list[float]] = {kind: [] for kind in steps}
     for step in steps.values():
-        step()  # fills the plan's caches, and on a GPU loads the kernels
+        step()  # fills the plan's caches, and on a GPU captures
     began = time.perf_counter()
     for done in range(settings.repeats):
         if done >= 3 and time.perf_counter() - began > settings.seconds:
@@ -108,7 +109,7 @@ def _one(data: Benchmark, case: Case, settings: Settings) -> dict[str, Any]:
     spec = build(data, width, case.layers, case.conv, context).spec
     limit = int(settings.memory_gb * 1e9) if settings.memory_gb else free_bytes(settings.device)
     result: dict[str, Any] = {"graphs": len(data.graphs), "width": width, "plans": {}}
-    steps: dict[str, Callable[[], None]] = {}
+    steps: dict[str, Callable[[], object]] = {}
     for plan, load, size in _plans(data, case, settings, spec):
         found: dict[str, Any] = {
             "batch": plan.num_graphs, "load_ms": load, "rows": plan.cost().rows, "data_bytes": size,
@@ -119,8 +120,7 @@ def _one(data: Benchmark, case: Case, settings: Settings) -> dict[str, Any]:
             if need > limit:
                 raise MemoryError
             model = build(data, width, case.layers, case.conv, context).to(settings.device)
-            assert plan.y is not None
-            step = make_step(model, plan.to(settings.device), plan.y.to(settings.device))
+            step = make_step(model, plan)
             step()
             found["peak_bytes"] = peak_bytes(step, settings.device)
             steps[plan.kind] = step
@@ -134,6 +134,10 @@ def _one(data: Benchmark, case: Case, settings: Settings) -> dict[str, Any]:
         found.update(ms=middle, ms_low=low, ms_high=high, repeats=len(times))
         batches = -(-len(data.graphs) // found["batch"])
         found["epoch_s"] = batches * (middle + found["load_ms"]) / 1e3
+    steps.clear()
+    if settings.device == "cuda":  # captured steps hold on to their memory
+        gc.collect()
+        torch.cuda.empty_cache()
     return result
 
 
