@@ -46,7 +46,8 @@ def _compiled(model: nn.Module, count: int = 46) -> enfa.CompiledDataset:
 
 def _adam(model: nn.Module, captured: bool) -> torch.optim.Optimizer:
     more = {"fused": True, "capturable": True} if captured else {}
-    lr = torch.tensor(0.01, device="cuda") if captured else 0.01
+    rate = 2.0**-7  # the same in float32, which a captured step holds it in
+    lr = torch.tensor(rate, device="cuda") if captured else rate
     return torch.optim.Adam(model.parameters(), lr=lr, eps=1e-4, **more)
 
 

@@ -37,8 +37,8 @@ class Categorical(nn.Module):
             return F.embedding_bag(values + self.first, self.weight, mode="sum")
         # as a product with a 0-1 matrix, whose gradient is a product too: there are few distinct feature rows, and
         # adding up the gradients of an embedding's rows would sort on a GPU or add atomically
-        place = (values + self.first)[:, :, None] == torch.arange(len(self.weight), device=values.device)
-        return place.any(1).to(self.weight.dtype) @ self.weight
+        there = self.weight.new_zeros(len(values), len(self.weight)).scatter_(1, values + self.first, 1.0)
+        return there @ self.weight
 
 
 def _check(what: str, channels: int | Sequence[int], values: Tensor | None, largest: tuple[int, ...]) -> None:

@@ -137,11 +137,14 @@ class _Graphed:
         plan = staged.view(block)
         self.ready()
         graph = torch.cuda.CUDAGraph()
+        random = torch.cuda.default_generators[block.device.index]
+        before = random.clone_state()
         try:
             # other threads (of a logger, say) may go on using the device
             with torch.cuda.graph(graph, pool=self._memory, capture_error_mode="thread_local"):
                 result = self.work(plan)
         except RuntimeError as error:
+            random.graphsafe_set_state(before)  # it takes itself for being captured still, and would draw no more
             warnings.warn(f"A step could not be captured and runs eagerly: {error}", stacklevel=4)
             self.capture = False
             return None

@@ -1,4 +1,4 @@
-"""A linear with the ReLU behind it."""
+"""Linears, with the ReLU behind them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from enfa.nn.triton import accelerated
 
-__all__ = ["fusable", "hooked", "plain", "rectified"]
+__all__ = ["fusable", "hooked", "linear_of", "plain", "through"]
 
 
 WIDE = 64  # where wider products may be TF32's, the vendor's own kernels are the fastest
@@ -33,10 +33,32 @@ def fusable(linear: nn.Linear, x: Tensor) -> bool:
     return torch.get_float32_matmul_precision() == "highest" or max(linear.weight.shape) <= WIDE
 
 
-def rectified(linear: nn.Linear, x: Tensor) -> Tensor:
-    """relu(linear(x))."""
-    if fusable(linear, x) and linear.bias is not None:
+def linear_of(linear: nn.Linear, x: Tensor, relu: bool = False) -> Tensor:
+    """linear(x), and a ReLU behind it; in one go where our own kernels can."""
+    if fusable(linear, x) and x.ndim == 2 and len(x):
         from enfa.nn.triton.linear import linear_relu
+        from enfa.nn.triton.small import MOST_ROWS, small_linear
 
-        return linear_relu(x, linear.weight, linear.bias)
-    return torch.relu(linear(x))
+        if len(x) <= MOST_ROWS:
+            return small_linear(x, linear.weight, linear.bias, relu)
+        if relu and linear.bias is not None:
+            return linear_relu(x, linear.weight, linear.bias)
+    out = linear(x)
+    return torch.relu(out) if relu else out
+
+
+def through(modules: nn.Module, x: Tensor) -> Tensor:
+    """modules(x); where they stand in a row, every linear and the ReLU behind it in one go."""
+    steps = list(modules.children())
+    if type(modules) is not nn.Sequential or any(hooked(m) for m in [modules, *steps]):
+        return modules(x)
+    done = False
+    for module, behind in zip(steps, [*steps[1:], None]):
+        if done:
+            done = False
+        elif isinstance(module, nn.Linear):
+            done = type(behind) is nn.ReLU
+            x = linear_of(module, x, done)
+        else:
+            x = module(x)
+    return x

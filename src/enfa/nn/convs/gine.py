@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from enfa.nn.convs.base import MLP, Conv
+from enfa.nn.linear import linear_of
 from enfa.nn.segment import entry_sums, gather, segment_ids, segment_sum, target_rows
 from enfa.nn.triton import accelerated
 from enfa.plan.derive import kind_lists, merged_map
@@ -69,7 +70,7 @@ class GINE(Conv):
         self, rows: Tensor, links: Links, edge: Tensor | None, degree: tuple[Tensor, Tensor] | None
     ) -> Tensor:
         assert edge is not None
-        features = self.edge(edge)
+        features = linear_of(self.edge, edge)
         if accelerated(rows):
             from enfa.nn.triton.gine import gine_sum
 

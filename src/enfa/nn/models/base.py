@@ -13,7 +13,7 @@ from enfa.nn.dropout import KeyedDropout
 from enfa.nn.encode import EdgeEncoder, NodeEncoder
 from enfa.nn.execute import check_spec, execute
 from enfa.nn.layer import SubgraphLayer
-from enfa.nn.linear import hooked, rectified
+from enfa.nn.linear import through
 from enfa.nn.norm import CountedBatchNorm
 from enfa.nn.readout import BAGS, READOUTS, pool_bag, pool_nodes
 from enfa.nn.segment import gather
@@ -128,11 +128,10 @@ class SubgraphGNN(nn.Module):
         if self.spec.edge_attr and self.edge_encoder is not None:
             edge = self.edge_encoder(plan, dtype)
         tables = execute(plan, self.encoder(plan, dtype), self.layers, edge)  # type: ignore[arg-type]
-        pool, mlp = self._pool(tables, plan), self.subgraph_mlp
-        pool = mlp(pool) if hooked(mlp) else rectified(mlp[0], pool)  # type: ignore[arg-type]
-        if self.spec.output != "graph":
-            return self.head(pool)
-        return self.head(pool_bag(pool, plan.readout, plan.num_graphs, self.bag))
+        pool = through(self.subgraph_mlp, self._pool(tables, plan))
+        if self.spec.output == "graph":
+            pool = pool_bag(pool, plan.readout, plan.num_graphs, self.bag)
+        return through(self.head, pool)
 
     def _pool(self, tables: list[Tensor], plan: Plan) -> Tensor:
         """[S, pooled channels]; for node-level readouts one row per root or node."""

@@ -1,7 +1,7 @@
-"""relu(norm(linear(x))) as one operation: two kernels forwards, three to five backwards.
+"""relu(norm(linear(x))) as one operation: two or three kernels forwards, three to five backwards.
 
-The product's kernel takes the statistics of what it writes. Backwards, the gradient of the linear's outputs is not stored
-where a program holds the whole weight: it is made row by row, and used for the inputs' and the weight's gradient at
+Where a program holds the whole weight, the product's kernel takes the statistics of what it writes. Backwards, the gradient
+of the linear's outputs is not stored there: it is made row by row, and used for the inputs' and the weight's gradient at
 once. The bias has none: the norm takes every shift away.
 """
 
@@ -15,7 +15,15 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from enfa.nn.triton.norm import Running, gradient_sums, normalise, scaling_of, turn_gradient
+from enfa.nn.triton.norm import (
+    Running,
+    gradient_sums,
+    normalise,
+    scaling_of,
+    statistics,
+    statistics_room,
+    turn_gradient,
+)
 from enfa.nn.triton.norm_kernels import above_relu, load_scaling, row_gradients, total_gradients
 from enfa.nn.triton.products import add_parts, block, precision, tall_tile, tall_times, weight_parts
 from enfa.nn.triton.split import NARROW, split_weight, splits
@@ -70,15 +78,15 @@ class _LinearNorm(torch.autograd.Function):
         eps: float, relu: bool, running: Running | None,
     ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
         x, (outs, ins) = x.contiguous(), w.shape
-        tile = tall_tile(ins, outs)
-        parts, share = row_shares(len(x), tile[0], SHARES if max(outs, ins) <= NARROW else 2**30)
-        wide = torch.float64 if x.dtype == torch.float64 else torch.float32
-        means, squares = (torch.empty(parts, outs, dtype=wide, device=x.device) for _ in range(2))
-        counts = torch.empty(parts, dtype=wide, device=x.device)
-        stats = (copies, means, squares, counts)
         split = split_weight(w) if splits(w) else None
-        z = tall_times(x, w, b, False, split=split, stats=stats, shares=(parts, share), tile=tile)
-        out, saved, total = normalise(z, means, squares, counts, weight, bias, eps, relu, running)
+        if max(outs, ins) <= NARROW:
+            parts, share = row_shares(len(x), tall_tile(ins, outs)[0], SHARES)
+            stats = statistics_room(x, parts, outs)
+            z = tall_times(x, w, b, False, stats=(copies, *stats), shares=(parts, share))
+        else:  # a program that holds a wide tile has no registers left for statistics
+            z = tall_times(x, w, b, False, split=split)
+            stats = statistics(z, copies)
+        out, saved, total = normalise(z, *stats, weight, bias, eps, relu, running)
         ctx.save_for_backward(x, w, split, weight, bias, copies, z, saved, total)
         ctx.relu, ctx.biased = relu, b is not None
         ctx.set_materialize_grads(False)

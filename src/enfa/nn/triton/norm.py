@@ -13,7 +13,6 @@ from torch.autograd.function import once_differentiable
 from enfa.nn.triton.norm_kernels import (
     gradient_kernel,
     gradient_sums_kernel,
-    merge_kernel,
     normalise_kernel,
     statistics_kernel,
 )
@@ -22,7 +21,6 @@ from enfa.nn.triton.sums import accumulator, row_shares
 __all__ = ["Running", "counted_norm", "gradient_sums", "normalise", "scaling_of", "turn_gradient"]
 
 Running = tuple[Tensor, Tensor, Tensor, float]
-MOST_PARTS = 256  # shares whose statistics every program can add up for itself
 
 
 def _launch(rows: int, channels: int) -> tuple[tuple[int, int], int, dict[str, Any]]:
@@ -46,39 +44,35 @@ def scaling_of(saved: Tensor, weight: Tensor | None, bias: Tensor | None) -> tup
     return (saved, saved) if weight is None or bias is None else (weight, bias)
 
 
+def statistics_room(x: Tensor, shares: int, channels: int) -> tuple[Tensor, Tensor, Tensor]:
+    """For weighted means and sums of squares [shares, C], and counts [shares]."""
+    wide = torch.float64 if x.dtype == torch.float64 else torch.float32
+    means, squares = (torch.empty(shares, channels, dtype=wide, device=x.device) for _ in range(2))
+    return means, squares, torch.empty(shares, dtype=wide, device=x.device)
+
+
 def statistics(x: Tensor, copies: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Weighted means and sums of squares [shares, C], and counts [shares]."""
     rows, channels = x.shape
     grid, share, shape = _launch(rows, channels)
-    wide = torch.float64 if x.dtype == torch.float64 else torch.float32
-    means, squares = (torch.empty(grid[0], channels, dtype=wide, device=x.device) for _ in range(2))
-    counts = torch.empty(grid[0], dtype=wide, device=x.device)
+    means, squares, counts = statistics_room(x, grid[0], channels)
     statistics_kernel[grid](
         x, copies, means, squares, counts, rows, share, C=channels, ACC=accumulator(x.dtype), **shape
     )
     return means, squares, counts
 
 
-def _merged(means: Tensor, squares: Tensor, counts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    channels = means.shape[1]
-    one = means.new_empty(2, 1, channels), counts.new_empty(1)
-    merge_kernel[(triton.cdiv(channels, 16),)](
-        means, squares, counts, one[0][0], one[0][1], one[1], len(counts),
-        C=channels, ACC=accumulator(means.dtype), PARTS=128, COLS=16, num_warps=4,
-    )  # fmt: skip
-    return one[0][0], one[0][1], one[1]
-
-
 def normalise(
     x: Tensor, means: Tensor, squares: Tensor, counts: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float,
     relu: bool, running: Running | None,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Normalised rows; mean, 1 / standard deviation and variance [3, C]; the number of all copies."""
+    """Normalised rows; mean, 1 / standard deviation and variance [3, C]; the number of all copies.
+
+    ``means``, ``squares``, ``counts``: of so few shares that every program can add them up for itself.
+    """
     rows, channels = x.shape
     grid, share, shape = _launch(rows, channels)
     wide = means.dtype
-    if len(counts) > MOST_PARTS:
-        means, squares, counts = _merged(means, squares, counts)
     out, saved = torch.empty_like(x), torch.empty(3, channels, dtype=wide, device=x.device)
     total = torch.empty(1, dtype=wide, device=x.device)
     buffers = (saved, saved, saved, 0.0) if running is None else running

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 __all__ = [
-    "above_relu", "gradient_kernel", "gradient_sums_kernel", "load_scaling", "merge_kernel", "normalise_kernel",
+    "above_relu", "gradient_kernel", "gradient_sums_kernel", "load_scaling", "normalise_kernel",
     "row_gradients", "statistics_kernel", "total_gradients",
 ]  # fmt: skip
 
@@ -45,37 +45,6 @@ def statistics_kernel(
     tl.store(square_parts + part * C + cols, spread, inside)
     if tl.program_id(1) == 0:
         tl.store(count_parts + part, total)
-
-
-@triton.jit(do_not_specialize=["num_parts"])
-def merge_kernel(
-    means, squares, counts, mean_out, square_out, count_out, num_parts,
-    C: tl.constexpr, ACC: tl.constexpr, PARTS: tl.constexpr, COLS: tl.constexpr,
-):  # fmt: skip
-    """The statistics of very many shares as those of one."""
-    cols = tl.program_id(0) * COLS + tl.arange(0, COLS)
-    inside = cols < C
-    count = tl.zeros((PARTS,), ACC)
-    total = tl.zeros((PARTS, COLS), ACC)
-    for start in range(0, num_parts, PARTS):
-        parts = start + tl.arange(0, PARTS)
-        c = tl.load(counts + parts, parts < num_parts, 0)
-        there = (parts < num_parts)[:, None] & inside[None, :]
-        total += tl.load(means + parts[:, None] * C + cols[None, :], there, 0) * c[:, None]
-        count += c
-    whole = tl.sum(count, 0)
-    mean = tl.sum(total, 0) / tl.maximum(whole, 1)
-    square = tl.zeros((PARTS, COLS), ACC)
-    for start in range(0, num_parts, PARTS):
-        parts = start + tl.arange(0, PARTS)
-        c = tl.load(counts + parts, parts < num_parts, 0)
-        there = (parts < num_parts)[:, None] & inside[None, :]
-        away = tl.load(means + parts[:, None] * C + cols[None, :], there, 0) - mean[None, :]
-        square += tl.load(squares + parts[:, None] * C + cols[None, :], there, 0) + c[:, None] * away * away
-    tl.store(mean_out + cols, mean, inside)
-    tl.store(square_out + cols, tl.sum(square, 0), inside)
-    if tl.program_id(0) == 0:
-        tl.store(count_out, whole)
 
 
 @triton.jit

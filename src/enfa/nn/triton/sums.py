@@ -121,11 +121,13 @@ def pieces_like(table: Tensor, lists: Lists) -> Tensor:
 def add_pieces(pieces: Tensor, out: Tensor, long: Tensor, add: bool) -> None:
     """The second pass: to ``out``, or into it, what the pieces of every long list add up to."""
     channels = pieces.shape[1]
-    cols = min(64, max(16, triton.next_power_of_2(channels)))
+    # very many lists of a few pieces, or a few lists of very many
+    rows, most, warps = (16, 64, 2) if add else (128, 32, 8)
+    cols = min(most, max(16, triton.next_power_of_2(channels)))
     grid = (long.shape[1], triton.cdiv(channels, cols))
     _pieces_kernel[grid](
         pieces, out, long, long.shape[1],
-        C=channels, ADD=add, ACC=accumulator(pieces.dtype), ROWS=16, COLS=cols, num_warps=2,
+        C=channels, ADD=add, ACC=accumulator(pieces.dtype), ROWS=rows, COLS=cols, num_warps=warps,
     )  # fmt: skip
 
 
