@@ -28,6 +28,7 @@ from enfa.nn.triton.norm_kernels import above_relu, load_scaling, row_gradients,
 from enfa.nn.triton.products import add_parts, block, precision, tall_tile, tall_times, weight_parts
 from enfa.nn.triton.split import NARROW, split_weight, splits
 from enfa.nn.triton.sums import accumulator, row_shares
+from enfa.nn.triton.turned import turn_times, turns
 
 __all__ = ["linear_norm"]
 
@@ -114,8 +115,12 @@ class _LinearNorm(torch.autograd.Function):
                 DEPTH=block(ins), num_warps=4, num_stages=2,
             )  # fmt: skip
         else:
-            of_z, of_params = turn_gradient(grad, z, copies, saved, total, weight, bias, sums, ctx.relu)
-            of_x = tall_times(of_z, w, None, True, split=split) if inputs else None
+            known = (grad, z, copies, saved, total, weight, bias, sums, ctx.relu)
+            if inputs and turns(outs, ins, split):
+                of_z, of_params, of_x = turn_times(*known, split, ins)
+            else:
+                of_z, of_params = turn_gradient(*known)
+                of_x = tall_times(of_z, w, None, True, split=split) if inputs else None
             shares = weight_parts(of_z, x)
         of_w = add_parts(shares, outs, w.dtype)  # zeros for the bias behind it
         of_weight, of_bias = (None, None) if weight is None else of_params.unbind(0)
