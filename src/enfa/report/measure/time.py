@@ -24,7 +24,7 @@ from enfa.report.measure.model import build, make_step
 from enfa.report.settings import DATASETS, POLICIES, Settings
 from enfa.report.store import Store
 
-__all__ = ["Case", "cases", "measure_time"]
+__all__ = ["Case", "cases", "epoch_seconds", "measure_time"]
 
 
 class Case(NamedTuple):
@@ -103,6 +103,12 @@ def _plans(data: Benchmark, case: Case, settings: Settings, spec: Spec) -> Itera
         yield plan, load, size
 
 
+def epoch_seconds(graphs: int, plan: dict[str, Any], device: str) -> float:
+    """An epoch's steps; on a CPU, which both need, also the making of its batches."""
+    batches = -(-graphs // plan["batch"])
+    return batches * (plan["ms"] + (plan["load_ms"] if device == "cpu" else 0.0)) / 1e3
+
+
 def _one(data: Benchmark, case: Case, settings: Settings) -> dict[str, Any]:
     """Rows, bytes, batch, ms per step and peak memory by plan; why not, where one does not fit."""
     width, context = settings.width_of(case.dataset), "mpnn" if case.context else None
@@ -132,8 +138,7 @@ def _one(data: Benchmark, case: Case, settings: Settings) -> dict[str, Any]:
         found = result["plans"][kind]
         low, middle, high = (float(v) for v in np.quantile(times, (0.25, 0.5, 0.75)))
         found.update(ms=middle, ms_low=low, ms_high=high, repeats=len(times))
-        batches = -(-len(data.graphs) // found["batch"])
-        found["epoch_s"] = batches * (middle + found["load_ms"]) / 1e3
+        found["epoch_s"] = epoch_seconds(len(data.graphs), found, settings.device)
     steps.clear()
     if settings.device == "cuda":  # captured steps hold on to their memory
         gc.collect()

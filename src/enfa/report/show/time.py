@@ -122,7 +122,7 @@ def _headlines(plain: Results, same_data: Results) -> list[Headline]:
     if ego:
         best = max(ego, key=lambda c: ego[c])
         found.append(
-            Headline(times(ego[best]), f"faster epoch, at best, for ENFA as published ({best.dataset}, {best.policy})",
+            Headline(times(ego[best]), f"as fast an epoch, at best, with ENFA as published ({best.dataset}, {best.policy})",
                      "the paper: up to 1.66×")
         )  # fmt: skip
     return found
@@ -134,12 +134,15 @@ def show_time(stored: dict[str, Any]) -> Section:
     same_data = {c: r for c, r in results.items() if c.method == "same data"}
     variants = {c: r for c, r in results.items() if c.method == "same batch" and not _plain(c)}
     width = "width " + span(r["width"] for r in results.values())
-    epoch = "An epoch is the number of batches times (step + making the batch)."
+    on_gpu = stored["settings"]["device"] == "cuda"
+    epoch = "An epoch is the number of batches times " + (
+        "the step: other processes make the batches meanwhile." if on_gpu else "(step + making the batch)."
+    )
     sentences = [
         "One training step is forward, backward and Adam on one batch. All three plans run the same model with the "
         "same weights and give the same gradients.",
     ]
-    if stored["settings"]["device"] == "cuda":
+    if on_gpu:
         sentences.append(
             "On the GPU the steps of all three are captured as CUDA graphs, as enfa train does, so that launching "
             "kernels costs none of them anything."
