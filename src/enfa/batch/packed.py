@@ -124,7 +124,7 @@ class PackedLoader:
         self.buckets = Buckets(lean_plan(compiled, g, needs) for g in self._sample())
         self.unpadded = 0  # batches so far that no bucket held
         workers = num_workers if "fork" in multiprocessing.get_all_start_methods() else 0
-        self.num_workers = min(workers, len(self))
+        self.num_workers = min(workers, 2 * len(self) if shuffle else len(self))  # which go on with the next epoch
         places = self.num_workers * _AHEAD + _HELD + 1
         if self.num_workers:  # a multiple, so that each worker has places of its own: memory is slow when first touched
             places = -(-places // self.num_workers) * self.num_workers
