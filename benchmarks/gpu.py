@@ -45,7 +45,7 @@ class Run:
         self.out = Path(args.out or os.environ.get("OUT") or "results/gpu")
         self.out.mkdir(parents=True, exist_ok=True)
         self.end = 0.0
-        self.batches, self.workers = args.batches, args.workers
+        self.batches, self.workers, self.variants = args.batches, args.workers, args.variants
         self.data = {c.name: Dataset(Path(args.data), c) for c in CASES if not args.cases or c.name in args.cases}
         self.cases = [c for c in CASES if c.name in self.data]
         self.about = {
@@ -83,9 +83,12 @@ class Run:
         limits = ceilings()
         print("ceilings", {k: f"{v:.3g}" for k, v in limits.items()}, flush=True)
         rows: list[dict[str, Any]] = []
+        if self.variants and (self.out / "steps.json").exists():  # the other variants stay as they were measured
+            old = json.loads((self.out / "steps.json").read_text())["results"]["rows"]
+            rows = [row for row in old if row["variant"] not in self.variants]
         for batch, policy, variant in ORDER:
             for case in self.cases:
-                if self.over():
+                if self.over() or (self.variants and variant not in self.variants):
                     break
                 profile = variant == "distinct graphed" and policy == "marking"
                 row = {"case": case.name, "batch": batch, "policy": policy, "variant": variant}
@@ -166,6 +169,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True)
     parser.add_argument("--only", default="check,steps", help="such as check:3,epoch:4 (sections and minutes)")
+    parser.add_argument("--variants", default=[], type=lambda s: s.split(","), help="of steps; others are kept as they are")
     parser.add_argument("--cases", default="", type=lambda s: s.split(",") if s else [])
     parser.add_argument("--batches", default=[128, 32], type=lambda s: [int(b) for b in s.split(",")], help="for epoch")
     parser.add_argument("--workers", default=None, type=int, help="for epoch; by default one per core but one, at most 15")
