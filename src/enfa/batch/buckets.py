@@ -21,13 +21,18 @@ MARGIN = 1.05  # of the largest bucket above the largest batch seen
 SPARE = 1.35  # one more bucket, so large: a batch that none holds runs eagerly, which costs as much as ten others
 
 
-def choose_sizes(samples: np.ndarray, cost: np.ndarray, most: int = MOST, margin: float = MARGIN) -> list[np.ndarray]:
+def choose_sizes(
+    samples: np.ndarray, cost: np.ndarray, rare: np.ndarray, most: int = MOST, margin: float = MARGIN
+) -> list[np.ndarray]:
     """Sizes of at most ``most`` buckets, each holding the one before.
 
-    ``samples`` int64 [batches, names]; ``cost`` bool [names]: the sizes whose sum is what a batch costs. Batches are put
-    in order of their cost, and cut into groups so that padding is least.
+    ``samples`` int64 [batches, names]; ``cost`` bool [names]: the sizes whose sum is what a batch costs; ``rare``: those
+    that count rare things and cost nothing. Batches are put in order of their cost, and cut into groups so that padding is least.
     """
     samples = samples.copy()
+    largest = samples.max(0)
+    # as counts of rare things go, another batch may well have four deviations more
+    samples[:, rare] = np.where(largest > 0, largest + 4 * np.sqrt(largest) + 16, 0)[rare]
     for group in (cost, ~cost):
         # small ones cost nothing, and must not decide where a batch goes: as large as ever, in every bucket
         small = group & (samples.mean(0) < SMALL * samples[:, group].mean(0).sum())
@@ -94,7 +99,7 @@ class Buckets:
             self._add(self._forms[graphs], np.stack(found), most if graphs == max(sizes) else 1)
 
     def _add(self, form: Form, samples: np.ndarray, most: int) -> None:
-        chosen = choose_sizes(samples, form.rows, most)
+        chosen = choose_sizes(samples, form.rows, self._pieces(form), most)
         made = [Bucket(form, sizes) for sizes in [*chosen, self._spare(form, chosen[-1])]]
         self._numbers[form.num_graphs] = list(range(len(self.all), len(self.all) + len(made)))
         self.all += made
@@ -106,9 +111,12 @@ class Buckets:
     def _spare(form: Form, largest: np.ndarray) -> np.ndarray:
         """Also with room for the pieces of long lists where no list has been long so far."""
         sizes = np.ceil(largest * SPARE).astype(np.int64)
-        pieces = np.array([name.endswith((" pieces", " long")) for name in form.names])
-        sizes[pieces & (largest == 0)] = sizes.max(initial=0) // CHUNK
+        sizes[Buckets._pieces(form) & (largest == 0)] = sizes.max(initial=0) // CHUNK
         return sizes
+
+    @staticmethod
+    def _pieces(form: Form) -> np.ndarray:
+        return np.array([name.endswith((" pieces", " long")) for name in form.names])
 
     @staticmethod
     def _smallest(buckets: Sequence[Bucket], sizes: np.ndarray) -> int | None:
