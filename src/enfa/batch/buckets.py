@@ -27,7 +27,8 @@ def choose_sizes(
     """Sizes of at most ``most`` buckets, each holding the one before.
 
     ``samples`` int64 [batches, names]; ``cost`` bool [names]: the sizes whose sum is what a batch costs; ``rare``: those
-    that count rare things and cost nothing. Batches are put in order of their cost, and cut into groups so that padding is least.
+    that count rare things and cost nothing. Batches are put in order of their cost, and cut into groups so that padding
+    is least.
     """
     samples = samples.copy()
     largest = samples.max(0)
