@@ -12,26 +12,26 @@ from torch import Tensor
 
 __all__ = ["across", "counted"]
 
-ROWS = 64  # of a block, where a sum is a vector
+ROWS = 128  # of a block, where a sum is a vector
 LONG = 512  # where it is a matrix, at least; more for a wide one, so that the blocks' sums take less room than the rows
 
 
 def counted(copies: Tensor, x: Tensor) -> Tensor:
     """copies @ x: the sum of all rows, each as often as it counts. [C] from [R] and [R, C]."""
-    return _in_blocks(copies[:, None], x, len(x) // ROWS)[0]
+    blocks = len(x) // ROWS
+    if blocks < 2 or x.device.type != "cpu":
+        return copies @ x
+    whole = blocks * ROWS
+    parts = torch.bmm(copies[:whole].view(blocks, 1, ROWS), x[:whole].unflatten(0, (blocks, ROWS)))
+    return torch.addmv(parts.sum((0, 1)), x[whole:].T, copies[whole:])
 
 
 def across(left: Tensor, right: Tensor) -> Tensor:
     """left.T @ right: [A, B] from [R, A] and [R, B]."""
-    return _in_blocks(left, right, len(right) // max(LONG, 4 * left.shape[1], 4 * right.shape[1]))
-
-
-def _in_blocks(left: Tensor, right: Tensor, blocks: int) -> Tensor:
+    rows = max(LONG, 4 * left.shape[1], 4 * right.shape[1])
+    blocks = len(right) // rows
     if blocks < 2 or right.device.type != "cpu":
         return left.T @ right
-    rows = len(right) // blocks
-    whole = rows * blocks
-    parts = torch.bmm(
-        left[:whole].reshape(blocks, rows, -1).transpose(1, 2), right[:whole].reshape(blocks, rows, -1)
-    )
+    whole = blocks * rows
+    parts = torch.bmm(left[:whole].unflatten(0, (blocks, rows)).mT, right[:whole].unflatten(0, (blocks, rows)))
     return parts.sum(0).addmm_(left[whole:].T, right[whole:])

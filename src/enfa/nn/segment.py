@@ -26,7 +26,7 @@ __all__ = [
 ]  # fmt: skip
 
 PIECE = 256  # entries of a list that are added up one after the other
-MANY = 2 * PIECE // CHUNK  # a list with more pieces for a GPU than that is summed in pieces on the CPU, too
+MANY = 16 * PIECE // CHUNK  # a list with more pieces for a GPU than that is summed in pieces on the CPU, too
 
 
 def _bag(index: Tensor, table: Tensor, ptr: Tensor, weight: Tensor | None = None) -> Tensor:
