@@ -118,15 +118,16 @@ def test_float32_comes_as_close_as_full_does(number: int) -> None:
         assert off_distinct <= max(off_full, floor), name
 
 
+@pytest.mark.parametrize("kind", ["full", "distinct"])
 @pytest.mark.parametrize("policy", ["mark", "edge"])
-def test_float32_comes_closer_on_a_larger_graph(policy: str) -> None:
-    """Full adds up 200 x 200 rows, distinct far fewer terms: here the difference shows."""
+def test_float32_stays_close_over_many_rows(policy: str, kind: str) -> None:
+    """Full adds up 200 x 200 rows, and more for edges: one after the other they would be off by hundreds of units."""
     graphs = [random_graph(200, 2.5, channels=2, seed=1)]
     model = model_of({**PLAIN, "jk": "concat"})
     exact = _results(copy.deepcopy(model).double(), graphs, POLICIES[policy], "full")
-    full, distinct = (_results(model, graphs, POLICIES[policy], kind) for kind in ("full", "distinct"))
+    found = _results(model, graphs, POLICIES[policy], kind)
     for name in ("output", "gradient", "buffer"):
-        assert (distinct[name] - exact[name]).norm() < (full[name] - exact[name]).norm(), name
+        assert (found[name] - exact[name]).norm() < 32 * torch.finfo(torch.float32).eps * exact[name].norm(), name
 
 
 @pytest.mark.parametrize("policy", EVERY)

@@ -49,6 +49,25 @@ def test_weighted_sum(lists: list[list[int]]) -> None:
         torch.autograd.gradcheck(lambda t: weighted_sum(t, sums), table)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_long_lists_are_summed_without_loss(weighted: bool) -> None:
+    """Equal terms, whose errors do not cancel: one after the other, 10^5 of them are off by a thousand units."""
+    lengths = [0, 100_003, 5, 0, 1, 40_000, 0]
+    ptr = torch.tensor([0, *lengths]).cumsum(0)
+    row = torch.arange(int(ptr[-1])) % 2
+    count = torch.where(row == 0, 3, 1) if weighted else torch.ones_like(row)
+    table = torch.tensor([[0.1, 1.7], [0.3, 0.9]], requires_grad=True)
+    found = weighted_sum(table, Sums(ptr, row, count))
+    often = torch.stack([torch.bincount(r, c, 2) for r, c in zip(row.split(lengths), count.split(lengths))])
+    exact = often @ table.detach().double()
+    assert (found - exact).abs().max() <= 32 * torch.finfo(torch.float32).eps * exact.max()
+    assert torch.equal(found[[0, 3, 6]], torch.zeros(3, 2))
+    found.backward(torch.full_like(found, 0.1))  # each row is read 70 000 times
+    assert table.grad is not None
+    grad = (often.sum(0) * float(torch.tensor(0.1)))[:, None].expand(2, 2)
+    assert (table.grad - grad).abs().max() <= 32 * torch.finfo(torch.float32).eps * grad.max()
+
+
 def test_segment_sum() -> None:
     entries = torch.randn(6, 2, dtype=torch.float64, requires_grad=True)
     ptr, segment = torch.tensor([0, 2, 2, 6]), torch.tensor([0, 0, 2, 2, 2, 2])

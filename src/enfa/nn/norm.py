@@ -9,6 +9,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from enfa.nn.blocks import across, counted
 from enfa.nn.linear import fusable, plain
 from enfa.nn.rows import current_rows
 from enfa.nn.triton import accelerated
@@ -50,7 +51,7 @@ class _Shifted(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
         of_x = grad @ weight if ctx.needs_input_grad[0] else None
-        return of_x, grad.T @ x, grad.new_zeros(len(weight))
+        return of_x, across(grad, x), grad.new_zeros(len(weight))
 
 
 class _Counted(torch.autograd.Function):
@@ -61,11 +62,11 @@ class _Counted(torch.autograd.Function):
         ctx: Any, x: Tensor, weight: Tensor | None, bias: Tensor | None, copies: Tensor, eps: float, group: Any
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         # total and sum of rows in one message between ranks
-        sums = _reduced(torch.cat([copies @ x, copies.sum()[None]]), group)
+        sums = _reduced(torch.cat([counted(copies, x), copies.sum()[None]]), group)
         total = sums[-1].clamp(min=1)
         mean = sums[:-1] / total
         centred = x - mean
-        var = _reduced(copies @ centred.square(), group) / total
+        var = _reduced(counted(copies, centred.square()), group) / total
         rstd = (var + eps).rsqrt()
         scale = rstd if weight is None else rstd * weight
         out = centred * scale if bias is None else torch.addcmul(bias, centred, scale)

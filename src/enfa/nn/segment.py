@@ -17,13 +17,16 @@ from torch.autograd.function import once_differentiable
 
 from enfa.nn.triton import accelerated
 from enfa.plan.derive import incoming_map, merged_map, readers, segment_ids, sums_map, target_rows
-from enfa.plan.order import Lists, SparseMap
+from enfa.plan.order import CHUNK, Lists, SparseMap
 from enfa.plan.table import Links, Sums
 
 __all__ = [
     "apply_map", "entry_sums", "gather", "link_sum", "list_sums", "merged_sum", "segment_ids", "segment_max", "segment_sum",
     "target_rows", "weighted_sum",
 ]  # fmt: skip
+
+PIECE = 256  # entries of a list that are added up one after the other
+MANY = 16 * PIECE // CHUNK  # a list with more pieces for a GPU than that is summed in pieces on the CPU, too
 
 
 def _bag(index: Tensor, table: Tensor, ptr: Tensor, weight: Tensor | None = None) -> Tensor:
@@ -36,13 +39,25 @@ def _bag(index: Tensor, table: Tensor, ptr: Tensor, weight: Tensor | None = None
     )
 
 
+def _bag_in_pieces(index: Tensor, table: Tensor, ptr: Tensor, weight: Tensor | None) -> Tensor:
+    """embedding_bag adds one term after the other: over very many the errors add up (see :mod:`enfa.nn.blocks`)."""
+    if int(ptr.diff().max()) <= PIECE:
+        return _bag(index, table, ptr, weight)
+    cuts = torch.cat([ptr, torch.arange(PIECE, int(ptr[-1]), PIECE, dtype=ptr.dtype)]).sort().values
+    pieces = _bag(index, table, cuts, weight)
+    return _bag_in_pieces(torch.arange(len(pieces)), pieces, torch.searchsorted(cuts, ptr), None)
+
+
 def list_sums(table: Tensor, lists: Lists) -> Tensor:
     """[lists, C]: for every list the weighted sum of the rows of ``table`` that it names."""
     if accelerated(table):
         from enfa.nn.triton.sums import triton_sums
 
         return triton_sums(table, lists)
-    return _bag(lists.index, table, lists.ptr, None if lists.weight is None else lists.weight.to(table.dtype))
+    weight = None if lists.weight is None else lists.weight.to(table.dtype)
+    if table.device.type == "cpu" and lists.long.shape[1] and int((lists.long[2] - lists.long[1]).max()) > MANY:
+        return _bag_in_pieces(lists.index, table, lists.ptr, weight)
+    return _bag(lists.index, table, lists.ptr, weight)
 
 
 def entry_sums(entries: Tensor, ptr: Tensor) -> Tensor:

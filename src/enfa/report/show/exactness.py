@@ -78,9 +78,9 @@ def show_exactness(stored: dict[str, Any]) -> Section:
             f"Outputs, gradients, BatchNorm statistics, and weights after {settings['exact_steps']} training steps "
             f"agree with the conventional model in all {len(results)} settings. Nothing but rounding is left.",
             f"Largest relative differences in float64: {list_of}. " + _about(over, len(results)),
-            "In float32 everything rounds. Distinct rows round less, because they add up fewer numbers: in "
-            f"{closer} of {len(results)} settings their outputs are closer to the float64 result than the conventional "
-            "model's.",
+            "In float32 everything rounds, the conventional model too: in "
+            f"{closer} of {len(results)} settings the outputs of distinct rows are at least as close to the float64 "
+            "result as its own.",
         ]
     else:
         sentences = [
