@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 import enfa
+from enfa.nn.linear import through
 from enfa.nn.norm import CountedBatchNorm
 from enfa.nn.rows import Rows, rows_in_flight
 from enfa.testing import assert_same_as_full, degenerate_graphs, random_graphs
@@ -71,6 +72,46 @@ def test_a_linear_and_its_norm_are_what_they_are_apart(rows: int, ins: int, outs
     exact = _normed(x, linear, norm, copies, weight)
     for value, reference in zip(found, exact):
         assert (value.double().cpu() - reference).norm() <= 2e-6 * reference.norm().clamp(min=1e-3)
+
+
+def _through(modules: nn.Module, x: Tensor, weight: Tensor) -> list[Tensor]:
+    """Output and gradients."""
+    x = x.clone().requires_grad_()
+    out = through(modules, x)
+    (out * weight).sum().backward()
+    return [out.detach(), x.grad, *(p.grad for p in modules.parameters())]  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("rows", [1, 33, 700, 4000])
+@pytest.mark.parametrize(("ins", "outs"), [(9, 10), (128, 128), (300, 70)])
+@pytest.mark.parametrize("bias", [True, False])
+def test_linears_over_few_rows_and_over_many(rows: int, ins: int, outs: int, bias: bool) -> None:
+    torch.manual_seed(0)
+    modules = nn.Sequential(nn.Linear(ins, outs, bias), nn.ReLU(), nn.Linear(outs, 3, bias)).double()
+    x, weight = torch.randn(rows, ins).double(), torch.randn(rows, 3).double()
+    there = copy.deepcopy(modules).float().cuda()
+    exact = _through(modules, x, weight)
+    found = _through(there, x.float().cuda(), weight.float().cuda())
+    for value, reference in zip(found, exact):
+        # gradients jump where rounding decides on which side of the ReLU's kink a number is: few do
+        assert (value.double().cpu() - reference).norm() <= 1e-3 * reference.norm()
+    assert (found[0].double().cpu() - exact[0]).norm() <= 2e-6 * exact[0].norm()
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5])
+def test_dropout_draws_the_same_masks_as_on_the_cpu(p: float) -> None:
+    torch.manual_seed(0)
+    module, x = enfa.KeyedDropout(p), torch.randn(70, 300)
+    identity = torch.randint(-(2**62), 2**62, (70,))
+    results = []
+    for device in ("cpu", "cuda"):
+        there, rows, who = copy.deepcopy(module).to(device), x.to(device).requires_grad_(), identity.to(device)
+        with rows_in_flight(Rows(torch.ones_like(who), 70, lambda who=who: who, False)):
+            out = there(there(rows))  # two steps, before the first one's way back
+        (grad,) = torch.autograd.grad(out.square().sum(), rows)
+        results.append([out.detach().cpu(), grad.cpu(), there.step.cpu()])
+    for a, b in zip(*results):
+        torch.testing.assert_close(a, b, rtol=1e-6, atol=0)
 
 
 def test_what_our_kernels_do_not_know_is_left_to_others() -> None:

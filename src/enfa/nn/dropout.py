@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from enfa.nn.rows import current_rows
+from enfa.nn.triton import accelerated
 from enfa.plan.identity import mix64
 
 __all__ = ["KeyedDropout"]
@@ -47,6 +48,10 @@ class KeyedDropout(nn.Module):
         if len(identity) != len(x):
             raise ValueError(f"Expected {len(identity)} rows in flight, got {list(x.shape)}")
         self.step.add_(1)
+        if accelerated(x) and x.dtype == torch.float32 and len(x):
+            from enfa.nn.triton.dropout import keyed_dropout
+
+            return keyed_dropout(x, identity, self.step, self.seed, self.p)
         row = mix64(identity, mix64(self.step, self.seed))
         channel = mix64(torch.arange(x.shape[1], device=x.device))
         drawn = mix64(row[:, None] + channel) >> 11  # 53 bits, from -2**52 on

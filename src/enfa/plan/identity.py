@@ -13,16 +13,16 @@ from enfa.plan.derive import segment_ids, target_rows
 from enfa.plan.kernels.identity import over_links
 from enfa.plan.table import Links, Plan, Sums
 
-__all__ = ["mix64", "row_identities"]
+__all__ = ["MULTIPLIERS", "mix64", "row_identities"]
 
-_MULTIPLIERS = (-0x4B47D0C5A1F2E9A3, -0x61C8864680B583EB, 0x2545F4914F6CDD1D)
+MULTIPLIERS = (-0x4B47D0C5A1F2E9A3, -0x61C8864680B583EB, 0x2545F4914F6CDD1D)
 
 
 def mix64(value: Tensor, salt: int | Tensor = 0) -> Tensor:
     """Scramble int64 numbers: equal ones stay equal, others spread evenly. Products wrap round."""
-    value = (value + salt) * _MULTIPLIERS[0]
-    value = (value ^ ((value >> 29) & 0x7FFFFFFFF)) * _MULTIPLIERS[1]
-    value = (value ^ ((value >> 32) & 0xFFFFFFFF)) * _MULTIPLIERS[2]
+    value = (value + salt) * MULTIPLIERS[0]
+    value = (value ^ ((value >> 29) & 0x7FFFFFFFF)) * MULTIPLIERS[1]
+    value = (value ^ ((value >> 32) & 0xFFFFFFFF)) * MULTIPLIERS[2]
     return value ^ ((value >> 29) & 0x7FFFFFFFF)
 
 

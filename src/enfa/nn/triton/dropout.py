@@ -1,0 +1,82 @@
+"""Dropout keyed by rows in one pass: the mask is drawn where it is used, forwards and again backwards, and never stored.
+
+The numbers are those of ``enfa.plan.identity.mix64``, so the masks are those that every other device draws.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from enfa.plan.identity import MULTIPLIERS
+
+__all__ = ["keyed_dropout"]
+
+_FIRST, _SECOND, _THIRD = (tl.constexpr(m) for m in MULTIPLIERS)
+
+
+@triton.jit
+def _mixed(value):
+    value = value * _FIRST
+    value = (value ^ ((value >> 29) & 0x7FFFFFFFF)) * _SECOND
+    value = (value ^ ((value >> 32) & 0xFFFFFFFF)) * _THIRD
+    return value ^ ((value >> 29) & 0x7FFFFFFFF)
+
+
+@triton.jit(do_not_specialize=["R"])
+def _dropout_kernel(
+    x, out, identity, salt_in, step, seed, salt_out, R,
+    C: tl.constexpr, THRESHOLD: tl.constexpr, SCALE: tl.constexpr, DRAWS: tl.constexpr,
+    ROWS: tl.constexpr, COLS: tl.constexpr,
+):  # fmt: skip
+    """``DRAWS``: forwards, where the salt comes from step and seed and is kept for the way back."""
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
+    if DRAWS:
+        salt = _mixed(tl.load(step) + tl.load(seed))
+        if (tl.program_id(0) == 0) & (tl.program_id(1) == 0):
+            tl.store(salt_out, salt)
+    else:
+        salt = tl.load(salt_in)
+    row = _mixed(tl.load(identity + rows, rows < R, 0) + salt)
+    drawn = _mixed(row[:, None] + _mixed(cols.to(tl.int64))[None, :]) >> 11
+    place = rows.to(tl.int64)[:, None] * C + cols[None, :]
+    there = (rows < R)[:, None] & (cols < C)[None, :]
+    factor = tl.where(drawn >= THRESHOLD, SCALE, 0.0)
+    tl.store(out + place, tl.load(x + place, there, 0) * factor, there)
+
+
+def _launch(x: Tensor, identity: Tensor, p: float, salt: Tensor, step: Tensor, seed: Tensor, draws: bool) -> Tensor:
+    out, (rows, channels) = torch.empty_like(x), x.shape
+    tile = {"ROWS": 32, "COLS": min(128, triton.next_power_of_2(channels))}
+    _dropout_kernel[(triton.cdiv(rows, tile["ROWS"]), triton.cdiv(channels, tile["COLS"]))](
+        x, out, identity, salt, step, seed, salt, rows,
+        C=channels, THRESHOLD=int((p - 0.5) * 2**53), SCALE=1.0 / (1.0 - p), DRAWS=draws, num_warps=4, **tile,
+    )  # fmt: skip
+    return out
+
+
+class _Dropout(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, identity: Tensor, step: Tensor, seed: Tensor, p: float) -> Tensor:
+        salt = torch.empty_like(seed)
+        out = _launch(x.contiguous(), identity, p, salt, step, seed, True)
+        ctx.save_for_backward(identity, salt)
+        ctx.p = p
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        identity, salt = ctx.saved_tensors
+        return _launch(grad.contiguous(), identity, ctx.p, salt, salt, salt, False), *(None,) * 4
+
+
+def keyed_dropout(x: Tensor, identity: Tensor, step: Tensor, seed: Tensor, p: float) -> Tensor:
+    """What :class:`enfa.KeyedDropout` computes of float32 rows [R, C] with identities [R]; the counter has been advanced."""
+    return _Dropout.apply(x, identity.contiguous(), step, seed, p)

@@ -1,0 +1,48 @@
+"""Linears in a row, each with the ReLU behind it in one go, are what they are one after the other."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from enfa.nn.linear import through
+
+
+class Doubled(nn.Linear):
+    def forward(self, x: Tensor) -> Tensor:
+        return 2 * super().forward(x)
+
+
+class Backwards(nn.Sequential):
+    def forward(self, x: Tensor) -> Tensor:
+        for module in reversed(self):
+            x = module(x)
+        return x
+
+
+@pytest.mark.parametrize(
+    "modules",
+    [
+        nn.Sequential(nn.Linear(5, 5), nn.ReLU(), nn.Dropout(0.0), nn.Linear(5, 5)),
+        nn.Sequential(nn.Linear(5, 5), nn.Linear(5, 5), nn.ReLU()),
+        nn.Sequential(nn.ReLU(), nn.ReLU(), nn.Linear(5, 5), nn.ReLU(), nn.ReLU(), nn.Linear(5, 5)),
+        nn.Sequential(nn.Linear(5, 5), nn.GELU(), nn.Linear(5, 5), nn.ReLU6()),
+        nn.Sequential(Doubled(5, 5), nn.ReLU(), nn.Linear(5, 5, bias=False)),
+        nn.Sequential(),
+        Backwards(nn.Linear(5, 5), nn.ReLU(), nn.Linear(5, 5)),
+        nn.Linear(5, 5),
+        nn.Identity(),
+    ],
+    ids=str,
+)
+def test_through_is_what_the_modules_compute(modules: nn.Module) -> None:
+    x = torch.randn(7, 5)
+    assert torch.equal(through(modules, x), modules(x))
+
+
+@pytest.mark.parametrize("place", [None, 0, 1, 2])
+def test_hooks_are_called(place: int | None) -> None:
+    modules = nn.Sequential(nn.Linear(5, 5), nn.ReLU(), nn.Linear(5, 5))
+    seen: list[Tensor] = []
+    (modules if place is None else modules[place]).register_forward_hook(lambda *a: seen.append(a[2]))
+    through(modules, torch.randn(7, 5))
+    assert len(seen) == 1
