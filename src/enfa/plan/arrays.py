@@ -27,27 +27,7 @@ class Arrays:
 
         ``cached=False`` leaves out what was derived from the arrays.
         """
-        done: dict[int, Any] = {}
-
-        def walk(value: Any) -> Any:
-            if isinstance(value, (list, tuple)):
-                return type(value)(walk(v) for v in value)
-            if isinstance(value, dict):
-                return {k: walk(v) for k, v in value.items()}
-            if not isinstance(value, (Tensor, Arrays)):
-                return value
-            if id(value) not in done:
-                done[id(value)] = change(value) if isinstance(value, Tensor) else parts(value)
-            return done[id(value)]
-
-        def parts(value: Any) -> Any:
-            new = replace(value, **{f.name: walk(getattr(value, f.name)) for f in fields(value) if f.init})
-            for f in fields(value):
-                if not f.init and cached:
-                    setattr(new, f.name, walk(getattr(value, f.name)))
-            return new
-
-        return parts(self)
+        return _mapped(self, change, cached, {})
 
     def to(self: T, device: Any, non_blocking: bool = False) -> T:
         return self.map(lambda t: t if t.is_meta else t.to(device, non_blocking=non_blocking))
@@ -61,30 +41,54 @@ class Arrays:
 
     def leaves(self, cached: bool = True) -> list[Tensor]:
         """As :meth:`tensors`, those without values too."""
-        found: list[Tensor] = []
-        done: set[int] = set()
+        found: dict[int, Any] = {}
+        _visit(self, cached, found)
+        return [value for value in found.values() if isinstance(value, Tensor)]
 
-        def walk(value: Any) -> None:
-            if isinstance(value, Tensor):
-                if id(value) not in done:
-                    done.add(id(value))
-                    found.append(value)
-            elif isinstance(value, Arrays):
-                if id(value) not in done:
-                    done.add(id(value))
-                    kind: Any = type(value)
-                    for name, derived in _names(kind):
-                        if cached or not derived:
-                            walk(getattr(value, name))
-            elif isinstance(value, (list, tuple)):
-                for v in value:
-                    walk(v)
-            elif isinstance(value, dict):
-                for v in value.values():
-                    walk(v)
 
-        walk(self)
-        return found
+# Functions of their own: one that calls itself from within another is a cycle, which would keep the arrays of a batch
+# until Python collects garbage.
+
+
+def _mapped(value: Any, change: Callable[[Tensor], Tensor], cached: bool, done: dict[int, Any]) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(_mapped(v, change, cached, done) for v in value)
+    if isinstance(value, dict):
+        return {k: _mapped(v, change, cached, done) for k, v in value.items()}
+    if not isinstance(value, (Tensor, Arrays)):
+        return value
+    if id(value) not in done:
+        if isinstance(value, Tensor):
+            done[id(value)] = change(value)
+        else:
+            kind: Any = type(value)
+            names = _names(kind)
+            parts = {name: _mapped(getattr(value, name), change, cached, done) for name, derived in names if not derived}
+            new = replace(value, **parts)
+            for name, derived in names:
+                if derived and cached:
+                    setattr(new, name, _mapped(getattr(value, name), change, cached, done))
+            done[id(value)] = new
+    return done[id(value)]
+
+
+def _visit(value: Any, cached: bool, found: dict[int, Any]) -> None:
+    """Note tensors and their holders, each once, in the order of :func:`_mapped`."""
+    if isinstance(value, Tensor):
+        found.setdefault(id(value), value)
+    elif isinstance(value, Arrays):
+        if id(value) not in found:
+            found[id(value)] = value
+            kind: Any = type(value)
+            for name, derived in _names(kind):
+                if cached or not derived:
+                    _visit(getattr(value, name), cached, found)
+    elif isinstance(value, (list, tuple)):
+        for v in value:
+            _visit(v, cached, found)
+    elif isinstance(value, dict):
+        for v in value.values():
+            _visit(v, cached, found)
 
 
 @cache

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 
 from enfa.edits.edits import chosen_subgraphs
 from enfa.graphs.graphset import ranges
@@ -44,17 +45,17 @@ class Sources:
     root: np.ndarray | None = None  # int64 [S, roots], counted within each graph; only for spec.output "root"
 
 
-def _links(table: KeyTable, wanted: Wanted, before: Wanted) -> tuple[Links, np.ndarray]:
+def _links(table: KeyTable, wanted: Wanted, before: Wanted, kinds: int) -> tuple[Links, np.ndarray]:
     """The links of some rows; also their own rows as an array."""
     self_row, ptr = before.add_owns(table, wanted.rows)
-    _, row, kind = items_of(table, wanted.rows, ptr)
+    _, row, kind = items_of(table, wanted.rows, ptr, kinds > 1)
     # a row sent is that of a node, which has one in the next table too: nearly all are wanted by now
-    return Links(tensor(self_row), tensor(ptr), tensor(before.replace(row)), tensor(kind)), self_row
+    return Links(*map(torch.from_numpy, (self_row, ptr, before.replace(row), kind))), self_row
 
 
 def _sums(table: KeyTable, rows: np.ndarray, wanted: Wanted) -> Sums:
     ptr, row, count = items_of(table, rows)
-    return Sums(tensor(ptr), tensor(wanted.replace(row)), tensor(count))
+    return Sums(*map(torch.from_numpy, (ptr, wanted.replace(row), count)))
 
 
 class Slicer:
@@ -138,9 +139,9 @@ class Slicer:
             edge_mark=tensor(self.edge_mark),
             layers=layers,
             readout=Readout(
-                base_row=tensor(base_row),
+                base_row=torch.from_numpy(base_row),
                 node_graph=tensor(node_graph),
-                delta=Sums(tensor(delta_ptr), tensor(delta_row), tensor(delta_count)),
+                delta=Sums(*map(torch.from_numpy, (delta_ptr, delta_row, delta_count))),
                 sub_delta=tensor(sub_delta),
                 sub_graph=tensor(sub_graph),
                 sub_size=tensor(sub_size),
@@ -177,8 +178,9 @@ class Slicer:
         self, layer: DistinctLayer, wanted: Wanted, before: Wanted, base: np.ndarray, copies: np.ndarray
     ) -> tuple[Layer, np.ndarray, np.ndarray]:
         """One layer from the rows wanted of its table; also the base rows and copies of the table before."""
+        kinds = len(self.edge_mark)
         if layer.mix is None:
-            links, self_row = _links(layer.rows, wanted, before)
+            links, self_row = _links(layer.rows, wanted, before, kinds)
             result = Layer(links, tensor(copies))
         else:
             assert layer.context is not None
@@ -190,12 +192,12 @@ class Slicer:
             encoder, contexts = None, encoded
             if layer.encoder is not None:
                 contexts = self._wanted(layer.context)
-                encoder, _ = _links(layer.encoder, encoded, contexts)
+                encoder, _ = _links(layer.encoder, encoded, contexts, kinds)
             sums = _sums(layer.context, contexts.rows, before if self.sources.spec.context == "input" else conv)
             context = Context(sums, encoder, tensor(of_nodes))
             conv_copies = np.zeros(conv.count, np.int64)
             add_up(source, copies, conv_copies)
-            links, self_row = _links(layer.rows, conv, before)
+            links, self_row = _links(layer.rows, conv, before, kinds)
             result = Layer(links, tensor(conv_copies), tensor(source), context, tensor(context_row))
             base, copies = source[base], conv_copies
         before_copies = np.zeros(before.count, np.int64)

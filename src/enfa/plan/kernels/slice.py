@@ -99,7 +99,7 @@ def descend(rows, heads, ptr, number, base, found, count, own):
 
 @njit(cache=True, nogil=True)
 def gather(rows, heads, items, ptr, a, b):
-    """Both halves of the items of some keys. ``ptr`` is from :func:`measure`.
+    """Both halves of the items of some keys, or, without ``b``, the first. ``ptr`` is from :func:`measure`.
 
     ``a`` and ``b`` have four places more than there are items, because four are copied where there are fewer.
     """
@@ -108,7 +108,7 @@ def gather(rows, heads, items, ptr, a, b):
         prefetch(heads, np.int64(rows[min(i + 2 * _AHEAD, last)]))
         prefetch(items, first_half(heads[_U(rows[min(i + _AHEAD, last)])]))
         start = first_half(heads[_U(rows[i])])
-        at = ptr[i]
+        at = np.int64(ptr[i])
         length = ptr[i + 1] - at
         copied = 0
         if start + 4 <= len(items):
@@ -116,11 +116,13 @@ def gather(rows, heads, items, ptr, a, b):
             for k in range(4):
                 item = items[_U(start + k)]
                 a[_U(at + k)] = first_half(item)
-                b[_U(at + k)] = second_half(item)
+                if b is not None:
+                    b[_U(at + k)] = second_half(item)
         for k in range(copied, length):
             item = items[_U(start + k)]
             a[_U(at + k)] = first_half(item)
-            b[_U(at + k)] = second_half(item)
+            if b is not None:
+                b[_U(at + k)] = second_half(item)
 
 
 @njit(cache=True, nogil=True)
