@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any, TypeVar
 
 from torch import Tensor
 
-__all__ = ["Arrays"]
+__all__ = ["Arrays", "Places"]
 
 T = TypeVar("T", bound="Arrays")
 
@@ -89,6 +89,64 @@ def _visit(value: Any, cached: bool, found: dict[int, Any]) -> None:
     elif isinstance(value, dict):
         for v in value.values():
             _visit(v, cached, found)
+
+
+class Places:
+    """Where a value has its tensors with values: the same places of another value are found without searching it.
+
+    ``only``: those whose ``id`` is among these.
+    """
+
+    def __init__(self, value: Arrays, only: Container[int] | None = None) -> None:
+        self._tree = _tree(value, set(), only)
+
+    def tensors(self, value: Arrays) -> list[Tensor] | None:
+        """In the order of :meth:`Arrays.tensors`; None where the value is made otherwise."""
+        found: list[Tensor] = []
+        try:
+            return found if _pick(value, self._tree, found) else None
+        except (LookupError, AttributeError):
+            return None
+
+
+# name or key or number, whether it is a name, and what is there: more of these; True: a tensor; None: nothing at all
+_Tree = list[tuple[Any, bool, Any]]
+
+
+def _tree(value: Any, seen: set[int], only: Container[int] | None) -> _Tree | bool | None:
+    """False: nothing to look at."""
+    if value is None:
+        return None
+    if isinstance(value, Tensor):
+        new = id(value) not in seen and not value.is_meta and (only is None or id(value) in only)
+        seen.add(id(value))
+        return new
+    steps: list[tuple[Any, bool, Any]] = []
+    if isinstance(value, Arrays):
+        if id(value) not in seen:
+            seen.add(id(value))
+            kind: Any = type(value)
+            steps = [(name, True, getattr(value, name)) for name, _ in _names(kind)]
+    elif isinstance(value, dict):
+        steps = [(key, False, part) for key, part in value.items()]
+    elif isinstance(value, (list, tuple)):
+        steps = [(number, False, part) for number, part in enumerate(value)]
+    found = [(step, named, _tree(part, seen, only)) for step, named, part in steps]
+    # that something is not there matters beside something that is
+    return [step for step in found if step[2] is not False] if any(step[2] for step in found) else False
+
+
+def _pick(value: Any, tree: Any, found: list[Tensor]) -> bool:
+    for step, named, part in tree:
+        there = getattr(value, step) if named else value[step]
+        if part is None:
+            if there is not None:
+                return False
+        elif part is True:
+            found.append(there)
+        elif not _pick(there, part, found):
+            return False
+    return True
 
 
 @cache

@@ -71,11 +71,11 @@ def incoming_map(links: Links, size: int) -> SparseMap:
 
 def _merged(links: Links, size: int, kinds: bool) -> SparseMap:
     total = links.num_rows + len(links.in_row)
-    ptr, index = (torch.empty(length, dtype=torch.int32) for length in (links.num_rows + 1, total + 4))
+    ptr, index = (torch.empty(length, dtype=torch.int32) for length in (links.num_rows + 1, total))
     kind = torch.empty_like(index) if kinds else None
     raw = (t.cpu().numpy() for t in (links.self_row, links.in_ptr, links.in_row, links.in_edge))
     merge_own(*raw, ptr.numpy(), index.numpy(), None if kind is None else kind.numpy())
-    found = sparse_map(ptr, index[:total], size, other=None if kind is None else kind[:total])
+    found = sparse_map(ptr, index, size, other=kind)
     return found if links.in_row.device.type == "cpu" else found.to(links.in_row.device)
 
 

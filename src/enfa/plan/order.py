@@ -68,11 +68,11 @@ def by_value(
         of = np.empty(len(index) + 8, np.int32)
         spread(ptr.numpy(), of)
     held = [None if t is None else t.numpy() for t in (weight, other)]
-    new_ptr, new_index = np.zeros(size + 2, np.int32), np.empty(len(index), np.int32)
+    new_ptr, new_index = np.zeros(size + 1, np.int32), np.empty(len(index), np.int32)
     new = [None if values is None else np.empty(len(index), np.int32) for values in held]
     turn_round(of, index.numpy(), *held, new_ptr, new_index, *new)
     w, o = (None if values is None else torch.from_numpy(values) for values in new)
-    found = torch.from_numpy(new_ptr)[:-1]
+    found = torch.from_numpy(new_ptr)
     return Lists(found, torch.from_numpy(new_index), w, o, *_pieces(found, len(index)))
 
 

@@ -106,7 +106,7 @@ class Slicer:
         wanted.replace(delta_row)
         off = self._read_off(graphs, sub, sub_graph, wanted)
         # how many (subgraph, node) pairs a row of table L stands for
-        copies = np.zeros(wanted.count, np.int64)
+        copies = np.zeros(wanted.count, np.int32)
         add_up(base_row, using[node_graph], copies)
         add_sums(delta_ptr, delta_row, delta_count, np.bincount(sub_delta, minlength=deltas.count), copies)
 
@@ -181,7 +181,7 @@ class Slicer:
         kinds = len(self.edge_mark)
         if layer.mix is None:
             links, self_row = _links(layer.rows, wanted, before, kinds)
-            result = Layer(links, tensor(copies))
+            result = Layer(links, torch.from_numpy(copies))
         else:
             assert layer.context is not None
             conv = self._wanted(layer.rows)
@@ -195,11 +195,11 @@ class Slicer:
                 encoder, _ = _links(layer.encoder, encoded, contexts, kinds)
             sums = _sums(layer.context, contexts.rows, before if self.sources.spec.context == "input" else conv)
             context = Context(sums, encoder, tensor(of_nodes))
-            conv_copies = np.zeros(conv.count, np.int64)
+            conv_copies = np.zeros(conv.count, np.int32)
             add_up(source, copies, conv_copies)
             links, self_row = _links(layer.rows, conv, before, kinds)
-            result = Layer(links, tensor(conv_copies), tensor(source), context, tensor(context_row))
+            result = Layer(links, torch.from_numpy(conv_copies), tensor(source), context, tensor(context_row))
             base, copies = source[base], conv_copies
-        before_copies = np.zeros(before.count, np.int64)
+        before_copies = np.zeros(before.count, np.int32)
         add_up(self_row, copies, before_copies)
         return result, self_row[base], before_copies

@@ -119,11 +119,14 @@ class Layer(Arrays):
     """
 
     links: Links
-    copies: Tensor  # int64 [R]: (subgraph, node) pairs that a conv row stands for; 0 for one that nobody counts
+    copies: Tensor  # int32 [R]: (subgraph, node) pairs that a conv row stands for; 0 for one that nobody counts
     source: Tensor | None = None  # int64 [R'], None: the conv rows themselves
     context: Context | None = None
     context_row: Tensor | None = None  # int64 [R']
     cache: dict[str, Any] = field(default_factory=dict, repr=False, init=False)
+
+    def __post_init__(self) -> None:
+        _shorten(self, "copies")
 
     @property
     def num_rows(self) -> int:

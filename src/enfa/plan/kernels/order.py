@@ -23,15 +23,14 @@ def spread(ptr, of):
 def turn_round(of, index, weight, other, new_ptr, new_index, new_weight, new_other):
     """For every value of ``index`` the lists ``of`` its entries, in order, with what each entry carries, if anything.
 
-    ``new_ptr`` comes zeroed and has one place more than it will need: while entries are placed, ``new_ptr[v + 1]`` is
-    where the next of ``v`` goes, and so its end in the end.
+    ``new_ptr`` comes zeroed. While entries are placed it holds where the next of each value goes: in the end, its end.
     """
     for k in range(len(index)):
-        new_ptr[_U(index[k] + 2)] += 1
-    for v in range(2, len(new_ptr)):
+        new_ptr[_U(index[k] + 1)] += 1
+    for v in range(1, len(new_ptr)):
         new_ptr[v] += new_ptr[v - 1]
     for k in range(len(index)):
-        v = _U(index[k] + 1)
+        v = _U(index[k])
         place = new_ptr[v]
         new_ptr[v] = place + 1
         new_index[_U(place)] = of[k]
@@ -39,6 +38,9 @@ def turn_round(of, index, weight, other, new_ptr, new_index, new_weight, new_oth
             new_weight[_U(place)] = weight[k]
         if other is not None:
             new_other[_U(place)] = other[k]
+    for v in range(len(new_ptr) - 1, 0, -1):
+        new_ptr[v] = new_ptr[v - 1]
+    new_ptr[0] = 0
 
 
 @njit(cache=True, nogil=True)
@@ -57,8 +59,8 @@ def add_up(own, ptr, row, count, place, net_row, net, new_ptr, new_row, new_coun
             fresh = known < begin
             at = met if fresh else known
             place[r] = at
-            net_row[_U(at)] = r
             before = net[_U(at)]
+            net_row[_U(at)] = r
             net[_U(at)] = count[k] + (np.int32(0) if fresh else before)
             met += fresh
         for k in range(begin, met):
@@ -77,7 +79,7 @@ def split_long(ptr, chunk, first, extra, long):
     Lists without any are left out of ``long``, unless ``first`` is 0: then every list has its place there.
 
     ``extra`` [3, pieces] gets where each begins and ends and of which list it is, ``long`` [3, lists] the list, its
-    first piece and the piece behind its last. Returns the numbers of pieces and of lists.
+    first piece and the piece behind its last. Returns the numbers of pieces and of lists; -1 where there is no room.
     """
     pieces = 0
     lists = 0
@@ -85,6 +87,8 @@ def split_long(ptr, chunk, first, extra, long):
         begin, end = ptr[n] + first, ptr[n + 1]
         if begin >= end and first > 0:
             continue
+        if lists == long.shape[1] or pieces + (end - begin + chunk - 1) // chunk > extra.shape[1]:
+            return -1, -1
         long[0, lists] = n
         long[1, lists] = pieces
         while begin < end:
@@ -102,7 +106,7 @@ def split_long(ptr, chunk, first, extra, long):
 def merge_own(own, in_ptr, in_row, in_edge, ptr, index, kind):
     """Every row's own row, with kind -1, in front of its incoming rows. Without ``kind``, kinds are not written.
 
-    ``index`` and ``kind`` have four places more than there are entries, because four are copied where there are fewer.
+    Four rows are copied where there are fewer, as long as there is room: that is what most have.
     """
     ptr[0] = 0
     for r in range(len(own)):
@@ -113,7 +117,7 @@ def merge_own(own, in_ptr, in_row, in_edge, ptr, index, kind):
         if kind is not None:
             kind[_U(at)] = -1
         copied = begin
-        if begin + 4 <= len(in_row):
+        if begin + 4 <= len(in_row) and at + 5 <= len(index):
             copied += 4
             for k in range(4):
                 index[_U(at + k + 1)] = in_row[_U(begin + k)]
