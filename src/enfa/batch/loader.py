@@ -26,7 +26,8 @@ class _Plans(torch.utils.data.Dataset):
 
     def __getitem__(self, batch: tuple[int, np.ndarray]) -> Plan:
         epoch, graphs = batch
-        plan = self.compiled.plan(graphs, self.draw, epoch, self.score)
+        tables = self.needs is not None and self.needs.tables
+        plan = self.compiled.plan(graphs, self.draw, epoch, self.score, tables)
         return plan if self.needs is None else prepare(plan, self.needs)
 
 

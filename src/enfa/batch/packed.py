@@ -75,7 +75,7 @@ class _Writer:
     def __call__(self, epoch: int, i: int, place: int) -> int:
         if self._epoch[0] != epoch:
             self._epoch = epoch, self.sampled.batches(epoch)
-        plan = self.compiled.plan(self._epoch[1][i])
+        plan = self.compiled.plan(self._epoch[1][i], tables=self.needs.tables)
         form, numbers = self.buckets.of(plan)
         if form is None or not countable(plan):
             return -1
@@ -100,7 +100,7 @@ class _Writer:
 
 
 def lean_plan(compiled: CompiledDataset, graphs: np.ndarray, needs: Needs) -> Plan:
-    return lean(prepare(compiled.plan(graphs), needs), needs)
+    return lean(prepare(compiled.plan(graphs, tables=needs.tables), needs), needs)
 
 
 class PackedLoader:

@@ -19,7 +19,7 @@ from enfa.plan.order import Lists, SparseMap, by_value, sparse_map
 from enfa.plan.table import Layer, Links, Plan, Readout, Sums
 
 __all__ = [
-    "KIND_CHUNK", "bag_map", "bag_sizes", "edge_index", "graph_degrees", "incoming_map", "kind_lists", "lower",
+    "KIND_CHUNK", "bag_map", "bag_sizes", "edge_index", "graph_degrees", "incoming_map", "kind_lists", "lower", "lowered",
     "merged_map", "multisets",
     "pool_map", "readers", "readouts", "row_map", "segment_ids", "sorted_ptr", "sums_map", "target_rows",
 ]  # fmt: skip
@@ -124,7 +124,7 @@ def bag_sizes(sums: Sums) -> Tensor:
     return _kept(sums.cache, "sizes", make)
 
 
-def _lowered(sums: Sums, own: Tensor, rows: int) -> Sums:
+def lowered(sums: Sums, own: Tensor, rows: int) -> Sums:
     """Over each row's own row instead. Rows that an edit has not reached one layer earlier cancel: the lists get shorter."""
     raw = [t.cpu().numpy() for t in (own, sums.ptr, sums.row, sums.count)]
     place, net = np.full(rows, -1, np.int32), np.empty((2, len(raw[2])), np.int32)
@@ -141,9 +141,9 @@ def lower(readout: Readout, layer: Layer, rows: int) -> Readout:
     return replace(
         readout,
         base_row=None if base is None else own.index_select(0, base),
-        delta=_lowered(readout.delta, own, rows),
+        delta=lowered(readout.delta, own, rows),
         root_row=None if root is None else own[root],
-        nodes=None if nodes is None else _lowered(nodes, own, rows),
+        nodes=None if nodes is None else lowered(nodes, own, rows),
     )
 
 

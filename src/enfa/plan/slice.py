@@ -6,7 +6,7 @@ work for rows of other graphs: the cost is that of the plan that comes out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import torch
 
 from enfa.edits.edits import chosen_subgraphs
 from enfa.graphs.graphset import ranges
+from enfa.plan.derive import lowered
 from enfa.plan.distinct import DistinctLayer, DistinctRows
 from enfa.plan.expand import edge_tables
 from enfa.plan.full import tensor
@@ -65,6 +66,7 @@ class Slicer:
         self.rows, self.sources = rows, sources
         self.edge_attr, self.edge_mark = edge_tables(sources.edge_attr, sources.edge_marks, sources.spec)
         self._numbers: dict[int, Numbers] = {}
+        self._lowered: list[KeyTable] = []
 
     def _wanted(self, table: KeyTable) -> Wanted:
         numbers = self._numbers.get(id(table))
@@ -72,8 +74,25 @@ class Slicer:
             numbers = self._numbers[id(table)] = Numbers(len(table))
         return Wanted(numbers)
 
-    def plan(self, graphs: np.ndarray, subs: np.ndarray | None = None) -> Plan:
+    def _deltas(self, i: int) -> KeyTable:
+        """The deltas over table i, counted from 1. Those below the last are made at once, when they are first asked for."""
+        layers = self.rows.layers
+        if not self._lowered:
+            self._lowered = [self.rows.deltas]
+            deltas = self.rows.deltas
+            sums = Sums(tensor(deltas.item_ptr), tensor(deltas.a), tensor(deltas.b))
+            for layer, before in zip(layers[:0:-1], layers[-2::-1]):
+                own = layer.rows.own if layer.mix is None else layer.rows.own[layer.mix.own]
+                sums = lowered(sums, torch.from_numpy(own), len(before.table))
+                ptr, row, count = sums.ptr.numpy(), sums.row.numpy(), sums.count.numpy()
+                self._lowered.append(KeyTable.from_arrays(np.zeros(len(ptr) - 1, np.int32), ptr, row, count))
+        return self._lowered[len(layers) - i]
+
+    def plan(self, graphs: np.ndarray, subs: np.ndarray | None = None, tables: bool = False) -> Plan:
         """The plan of the chosen graphs, in the given order.
+
+        ``tables``: with the readouts of all tables, which are then slices too (kept in memory: up to as much again for
+        each table as the deltas) instead of derived for every batch.
 
         ``subs``, if given, restricts their bags to some subgraphs (numbers in the whole dataset, graph by graph in the
         order of ``graphs``), such as a draw of :class:`~enfa.Subsample`.
@@ -84,9 +103,9 @@ class Slicer:
                 f"Expected whole bags, because {'the context' if spec.context else 'the output'} of a node is a sum "
                 f"over its bag, which a draw of subgraphs changes; plan the draw itself (a Subsample policy does)"
             )
-        return self._plan(np.asarray(graphs, np.int64), subs)
+        return self._plan(np.asarray(graphs, np.int64), subs, tables and spec.output == "graph")
 
-    def _plan(self, graphs: np.ndarray, subs_wanted: np.ndarray | None) -> Plan:
+    def _plan(self, graphs: np.ndarray, subs_wanted: np.ndarray | None, all_tables: bool) -> Plan:
         s, spec, tables = self.sources, self.sources.spec, self.rows
         sub, subs = chosen_subgraphs(s.sub_ptr, graphs, subs_wanted)
         sub_graph = np.repeat(np.arange(len(graphs)), subs)
@@ -111,12 +130,15 @@ class Slicer:
         add_sums(delta_ptr, delta_row, delta_count, np.bincount(sub_delta, minlength=deltas.count), copies)
 
         layers: list[Layer] = []
+        below: list[tuple[np.ndarray, Sums]] = []
         base = base_row
         for i in reversed(range(spec.num_layers)):
             before = self._wanted(tables.layers[i - 1].table if i else tables.start)
             layer, base, copies = self._layer(tables.layers[i], wanted, before, base, copies)
             layers.insert(0, layer)
             wanted = before
+            if all_tables and i:
+                below.insert(0, (base, _sums(self._deltas(i), deltas.rows, before)))
 
         own = tables.start.heads[wanted.rows].astype(np.int32)
         _, mark, degree = items_of(tables.start, wanted.rows)
@@ -125,7 +147,7 @@ class Slicer:
             position = np.full(len(s.node_ptr), -1, np.int64)
             position[graphs] = np.arange(len(graphs))
             of_graph = tensor(position[s.start_graph[own]])
-        return Plan(
+        plan = Plan(
             kind="distinct",
             spec=spec,
             num_graphs=len(graphs),
@@ -152,6 +174,10 @@ class Slicer:
             num_pairs=int(sub_size.sum()),
             graph_ids=tensor(graphs),
         )
+        if all_tables:
+            of_tables = [replace(plan.readout, base_row=torch.from_numpy(rows), delta=delta) for rows, delta in below]
+            plan.cache["readouts"] = [*of_tables, plan.readout]
+        return plan
 
     def _read_off(
         self, graphs: np.ndarray, sub: np.ndarray, sub_graph: np.ndarray, wanted: Wanted
