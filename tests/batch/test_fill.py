@@ -35,7 +35,7 @@ def _bucket(compiled: enfa.CompiledDataset, model: enfa.DSGNN) -> Bucket:
     return Bucket(form, np.max([form.sizes(plan.tensors()) for plan in plans], 0) + 3)
 
 
-def _block(bucket: Bucket, value: int) -> list[np.ndarray]:
+def _arrays(bucket: Bucket, value: int) -> list[np.ndarray]:
     return bucket.arrays(np.full(bucket.nbytes, value, np.uint8))
 
 
@@ -49,8 +49,8 @@ def test_same_bytes(policy: str, name: str) -> None:
     filler = Filler(bucket.form, model.needs)
     longest = 0
     for g in BATCHES:
-        filled, copied = _block(bucket, 7), _block(bucket, 9)
-        assert filler.fill(compiled.plan(g), [bucket], [filled]) == 0
+        filled, copied = _arrays(bucket, 7), _arrays(bucket, 9)
+        assert filler.fill(compiled.plan(g), [filler.block(bucket, filled)]) == 0
         tensors = bucket.form.tensors(prepare(compiled.plan(g), model.needs))
         assert tensors is not None
         bucket.write(tensors, copied)
@@ -67,10 +67,10 @@ def test_a_block_without_room_for_the_pieces_of_long_lists_is_passed_over() -> N
     sizes = np.where([name.endswith(" pieces") for name in large.form.names], 0, large.sizes)
     small = Bucket(large.form, sizes)
     filler, plan = Filler(large.form, model.needs), compiled.plan(BATCHES[0])
-    assert filler.fill(plan, [small, large], [_block(small, 7), _block(large, 7)]) == 1
-    assert filler.fill(plan, [small], [_block(small, 7)]) is None
     tiny = Bucket(large.form, np.where(large.form.rows, 1, large.sizes))
-    assert filler.fill(plan, [tiny], [_block(tiny, 7)]) is None
+    blocks = [filler.block(bucket, _arrays(bucket, 7)) for bucket in (tiny, small, large)]
+    assert filler.fill(plan, blocks) == 2
+    assert filler.fill(plan, blocks[:2]) is None
 
 
 @pytest.mark.parametrize(

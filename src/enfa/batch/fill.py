@@ -8,7 +8,8 @@ copied.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,22 @@ from enfa.plan.order import CHUNK, Lists
 from enfa.plan.prepare import Needs
 from enfa.plan.table import Plan, Readout
 
-__all__ = ["Filler"]
+__all__ = ["Block", "Filler"]
 
 _LINKS = {"merged", "merged kinds", "kinds"}
+
+
+@dataclass(frozen=True)
+class Block:
+    """What :func:`fill_map` writes of each map: the arrays of its forward and of its backward lists."""
+
+    bucket: Bucket
+    arrays: list[np.ndarray]
+    merged: list[list[Any]]  # by layer
+    kinds: list[list[Any]]
+    pooled: list[list[Any]]  # by table
+    pool: list[Any]
+    bag: list[Any]
 
 
 class Filler:
@@ -78,58 +92,66 @@ class Filler:
             sizes[f"rows {i} pooled"] = len(readout.delta.row) + len(base)
         return sizes
 
-    def fill(self, plan: Plan, buckets: Sequence[Bucket], blocks: Sequence[list[np.ndarray]]) -> int | None:
-        """Write a sliced plan into the block of the smallest bucket that holds it, and say which; None: none does."""
+    def block(self, bucket: Bucket, arrays: list[np.ndarray]) -> Block:
+        """A bucket's arrays in some block, put together as they will be written."""
+
+        def lists(places: list[int | None]) -> list[Any]:
+            """The arrays of some lists, and what pads their index."""
+            return [*(None if k is None else arrays[k] for k in places), bucket.parts[places[1] or 0].fill]
+
+        def maps(found: list[tuple[list[int | None], list[int | None]]]) -> list[list[Any]]:
+            return [lists(forward) + lists(backward) for forward, backward in found]
+
+        kinds = [[*lists(places), bucket.parts[places[3] or 0].fill] for places in self._kinds]
+        return Block(bucket, arrays, maps(self._merged), kinds, maps(self._pooled), *maps([self._pool, self._bag]))
+
+    def fill(self, plan: Plan, blocks: Iterable[Block]) -> int | None:
+        """Write a sliced plan into the first of some blocks that holds it, and say which; None: none does."""
         tables = readouts(plan) if self.tables else [plan.readout]
         sizes = self._sizes(plan, tables)
         least = self.form.with_spare([sizes.get(name, 0) for name in self.form.names])
         entries = max(sizes.values()) + 8
         if len(self._of) < entries:
             self._of = np.empty(entries, np.int32)
-        for n, (bucket, block) in enumerate(zip(buckets, blocks)):
-            if (least <= bucket.sizes)[self._known].all() and self._write(plan, tables, bucket, block):
+        for n, block in enumerate(blocks):
+            if (least <= block.bucket.sizes)[self._known].all() and self._write(plan, tables, block):
                 return n
         return None
 
-    def _write(self, plan: Plan, tables: Sequence[Readout], bucket: Bucket, block: list[np.ndarray]) -> bool:
-        def arrays(places: list[int | None]) -> list[Any]:
-            """The arrays of some lists, and what pads their index."""
-            return [*(None if k is None else block[k] for k in places), bucket.parts[places[1] or 0].fill]
-
-        rows, fits = len(plan.feature), True
-        for layer, (forward, backward) in zip(plan.layers, self._merged):
-            links, into = layer.links, arrays(forward)
+    def _write(self, plan: Plan, tables: Sequence[Readout], block: Block) -> bool:
+        rows, fits, bucket = len(plan.feature), True, block.bucket
+        for layer, into in zip(plan.layers, block.merged):
+            links = layer.links
             raw = [t.numpy() for t in (links.self_row, links.in_ptr, links.in_row, links.in_edge)]
             merge_own(*raw, into[0], into[1], into[3])
             count = len(raw[0])
-            fits &= fill_map(count, count + len(raw[2]), rows, CHUNK, self._of, *into, *arrays(backward))
+            fits &= fill_map(count, count + len(raw[2]), rows, CHUNK, self._of, *into)
             rows = count
-        for layer, places in zip(plan.layers, self._kinds):
+        for layer, (ptr, index, _, *more) in zip(plan.layers, block.kinds):
             raw = [t.numpy() for t in (layer.links.in_ptr, layer.links.in_row, layer.links.in_edge)]
-            ptr, index, _, other, extra, long, fill = arrays(places)
-            more = bucket.parts[places[3] or 0].fill
-            fits &= fill_kinds(KIND_CHUNK, self._of, *raw, ptr, index, other, extra, long, fill, more)
-        for layer, readout, (forward, backward) in zip(plan.layers[::-1], tables[::-1], self._pooled[::-1]):
-            into, base = arrays(forward), readout.base_row
+            fits &= fill_kinds(KIND_CHUNK, self._of, *raw, ptr, index, *more)
+        graph = plan.readout.node_graph.numpy()
+        for layer, readout, into in zip(plan.layers[::-1], tables[::-1], block.pooled[::-1]):
+            base = readout.base_row
             assert base is not None
             raw = [t.numpy() for t in (readout.delta.ptr, readout.delta.row, readout.delta.count, base)]
-            join_base(*raw, readout.node_graph.numpy(), plan.num_graphs, *into[:3])
+            join_base(*raw, graph, plan.num_graphs, *into[:3])
             count, entries = len(raw[0]) - 1 + plan.num_graphs, len(raw[1]) + len(raw[3])
-            fits &= fill_map(count, entries, layer.num_rows, CHUNK, self._of, *into, *arrays(backward))
-        fits &= self._pools(plan, *(arrays(places) for places in (*self._pool, *self._bag)))
+            fits &= fill_map(count, entries, layer.num_rows, CHUNK, self._of, *into)
+        fits &= self._pools(plan, block)
         readers(plan.feature, len(plan.x), plan.cache, "feature")
         rest = self._rest_of.tensors(plan)
         if not fits or rest is None or not all(bucket.parts[k].holds(t) for k, t in zip(self._rest, rest)):
             return False
-        bucket.write(rest, block, self._rest)
+        bucket.write(rest, block.arrays, self._rest)
         return True
 
-    def _pools(self, plan: Plan, pool: list[Any], pool_back: list[Any], bag: list[Any], bag_back: list[Any]) -> bool:
+    def _pools(self, plan: Plan, block: Block) -> bool:
         readout, graphs = plan.readout, plan.num_graphs
         delta, graph = readout.sub_delta.numpy(), readout.sub_graph.numpy()
         base = graph if readout.sub_base is None else readout.sub_base.numpy()
         deltas, subs = len(readout.delta.ptr) - 1, len(delta)
-        entries = list_pools(delta, base, deltas, graphs, *pool[:2])
-        fits = fill_map(subs, entries, deltas + graphs, CHUNK, self._of, *pool, *pool_back)
-        list_bags(graph, *bag[:2])
-        return fits & fill_map(graphs, subs, subs, CHUNK, self._of, *bag, *bag_back)
+        entries = list_pools(delta, base, deltas, graphs, *block.pool[:2])
+        fits = fill_map(subs, entries, deltas + graphs, CHUNK, self._of, *block.pool)
+        list_bags(graph, *block.bag[:2])
+        return fits & fill_map(graphs, subs, subs, CHUNK, self._of, *block.bag)

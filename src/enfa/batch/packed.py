@@ -21,7 +21,7 @@ from torch import Tensor
 
 from enfa.batch.buckets import Buckets
 from enfa.batch.dataset import CompiledDataset
-from enfa.batch.fill import Filler
+from enfa.batch.fill import Block, Filler
 from enfa.batch.loader import Batches
 from enfa.batch.padding import Bucket, Form, countable
 from enfa.batch.workers import Workers
@@ -68,7 +68,7 @@ class _Writer:
     ) -> None:
         self.compiled, self.needs, self.sampled = compiled, needs, sampled
         self.buckets, self.ring = buckets, ring
-        self._arrays: dict[tuple[int, int], list[np.ndarray]] = {}
+        self._blocks: dict[tuple[int, int], Block] = {}
         self._fillers: dict[Form, Filler | None] = {}
         self._epoch: tuple[int, list[np.ndarray]] = -1, []
 
@@ -83,20 +83,21 @@ class _Writer:
             self._fillers[form] = Filler(form, self.needs) if Filler.takes(form.plan, self.needs) else None
         filler = self._fillers[form]
         if filler is not None:
-            blocks = [self._block(number, place) for number in numbers]
-            filled = filler.fill(plan, [self.buckets.all[number] for number in numbers], blocks)
+            filled = filler.fill(plan, (self._block(filler, number, place) for number in numbers))
             return -1 if filled is None else numbers[filled]
         found = self.buckets.find(prepare(plan, self.needs))
         if found is None:
             return -1
-        self.buckets.all[found[0]].write(found[1], self._block(found[0], place))
+        bucket = self.buckets.all[found[0]]
+        bucket.write(found[1], bucket.arrays(self.ring[place]))
         return found[0]
 
-    def _block(self, number: int, place: int) -> list[np.ndarray]:
-        """The arrays of a bucket in a place of the ring."""
-        if (number, place) not in self._arrays:
-            self._arrays[number, place] = self.buckets.all[number].arrays(self.ring[place])
-        return self._arrays[number, place]
+    def _block(self, filler: Filler, number: int, place: int) -> Block:
+        """A bucket's arrays in a place of the ring."""
+        if (number, place) not in self._blocks:
+            bucket = self.buckets.all[number]
+            self._blocks[number, place] = filler.block(bucket, bucket.arrays(self.ring[place]))
+        return self._blocks[number, place]
 
 
 def lean_plan(compiled: CompiledDataset, graphs: np.ndarray, needs: Needs) -> Plan:
