@@ -22,7 +22,7 @@ from enfa.plan.intern import KeyTable
 from enfa.plan.kernels.slice import add_sums, add_up
 from enfa.plan.spec import Spec
 from enfa.plan.table import Context, Layer, Links, Plan, Readout, Sums
-from enfa.plan.wanted import Numbers, Wanted, items_of
+from enfa.plan.wanted import Numbers, Wanted, firsts_of, items_of
 
 __all__ = ["Slicer", "Sources"]
 
@@ -46,27 +46,24 @@ class Sources:
     root: np.ndarray | None = None  # int64 [S, roots], counted within each graph; only for spec.output "root"
 
 
-def _links(table: KeyTable, wanted: Wanted, before: Wanted, kinds: int) -> tuple[Links, np.ndarray]:
-    """The links of some rows; also their own rows as an array."""
-    self_row, ptr = before.add_owns(table, wanted.rows)
-    _, row, kind = items_of(table, wanted.rows, ptr, kinds > 1)
-    # a row sent is that of a node, which has one in the next table too: nearly all are wanted by now
-    return Links(*map(torch.from_numpy, (self_row, ptr, before.replace(row), kind))), self_row
-
-
 def _sums(table: KeyTable, rows: np.ndarray, wanted: Wanted) -> Sums:
     ptr, row, count = items_of(table, rows)
     return Sums(*map(torch.from_numpy, (ptr, wanted.replace(row), count)))
 
 
 class Slicer:
-    """Cuts plans out of distinct rows. Keeps one int32 per row of every table as scratch; not thread-safe."""
+    """Cuts plans out of distinct rows. Not thread-safe.
+
+    Keeps one int32 per row of every table as scratch, and one per message where edges have one kind only.
+    """
 
     def __init__(self, rows: DistinctRows, sources: Sources) -> None:
         self.rows, self.sources = rows, sources
         self.edge_attr, self.edge_mark = edge_tables(sources.edge_attr, sources.edge_marks, sources.spec)
         self._numbers: dict[int, Numbers] = {}
         self._lowered: list[KeyTable] = []
+        self._firsts: dict[int, np.ndarray] = {}  # by table, where edges have one kind only
+        self._zeros = np.empty(0, np.int32)  # kinds of such edges, for all plans
 
     def _wanted(self, table: KeyTable) -> Wanted:
         numbers = self._numbers.get(id(table))
@@ -200,13 +197,28 @@ class Slicer:
             return {"nodes": _sums(tables.nodes, tables.node_sum[ranges(s.node_ptr[graphs], nodes)], wanted)}
         return {}
 
+    def _links(self, table: KeyTable, wanted: Wanted, before: Wanted) -> tuple[Links, np.ndarray]:
+        """The links of some rows; also their own rows as an array."""
+        self_row, ptr = before.add_owns(table, wanted.rows)
+        if len(self.edge_mark) > 1:
+            _, row, kind = items_of(table, wanted.rows, ptr)
+        else:  # all of kind 0
+            firsts = self._firsts.get(id(table))
+            if firsts is None or len(firsts) != table.size[1]:
+                firsts = self._firsts[id(table)] = table.a
+            row = firsts_of(table, firsts, wanted.rows, ptr)
+            if len(self._zeros) < len(row):
+                self._zeros = np.zeros(2 * len(row), np.int32)
+            kind = self._zeros[: len(row)]
+        # a row sent is that of a node, which has one in the next table too: nearly all are wanted by now
+        return Links(*map(torch.from_numpy, (self_row, ptr, before.replace(row), kind))), self_row
+
     def _layer(
         self, layer: DistinctLayer, wanted: Wanted, before: Wanted, base: np.ndarray, copies: np.ndarray
     ) -> tuple[Layer, np.ndarray, np.ndarray]:
         """One layer from the rows wanted of its table; also the base rows and copies of the table before."""
-        kinds = len(self.edge_mark)
         if layer.mix is None:
-            links, self_row = _links(layer.rows, wanted, before, kinds)
+            links, self_row = self._links(layer.rows, wanted, before)
             result = Layer(links, torch.from_numpy(copies))
         else:
             assert layer.context is not None
@@ -218,12 +230,12 @@ class Slicer:
             encoder, contexts = None, encoded
             if layer.encoder is not None:
                 contexts = self._wanted(layer.context)
-                encoder, _ = _links(layer.encoder, encoded, contexts, kinds)
+                encoder, _ = self._links(layer.encoder, encoded, contexts)
             sums = _sums(layer.context, contexts.rows, before if self.sources.spec.context == "input" else conv)
             context = Context(sums, encoder, tensor(of_nodes))
             conv_copies = np.zeros(conv.count, np.int32)
             add_up(source, copies, conv_copies)
-            links, self_row = _links(layer.rows, conv, before, kinds)
+            links, self_row = self._links(layer.rows, conv, before)
             result = Layer(links, torch.from_numpy(conv_copies), tensor(source), context, tensor(context_row))
             base, copies = source[base], conv_copies
         before_copies = np.zeros(before.count, np.int32)

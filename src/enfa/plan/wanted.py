@@ -7,7 +7,7 @@ import numpy as np
 from enfa.plan.intern import KeyTable
 from enfa.plan.kernels.slice import collect, descend, gather, look_up, measure
 
-__all__ = ["Numbers", "Wanted", "items_of"]
+__all__ = ["Numbers", "Wanted", "firsts_of", "items_of"]
 
 _LIMIT = 2**31 - 1
 
@@ -76,16 +76,21 @@ class Wanted:
 
 
 def items_of(
-    table: KeyTable, rows: np.ndarray, ptr: np.ndarray | None = None, both: bool = True
+    table: KeyTable, rows: np.ndarray, ptr: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """``(ptr, a, b)``, int32: the items of some rows' keys, one behind the other. ``ptr``, if it is known already.
-
-    Without ``both``, ``b`` is known to be 0 everywhere, and not read.
-    """
+    """``(ptr, a, b)``, int32: the items of some rows' keys, one behind the other. ``ptr``, if it is known already."""
     if ptr is None:
         ptr = np.empty(len(rows) + 1, np.int32)
         measure(rows, table.heads, ptr)
     total = int(ptr[-1])
-    a, b = np.empty(total + 4, np.int32), np.empty(total + 4, np.int32) if both else None
+    a, b = np.empty(total + 4, np.int32), np.empty(total + 4, np.int32)
     gather(rows, table.heads, table.items, ptr, a, b)
-    return ptr, a[:total], np.zeros(total, np.int32) if b is None else b[:total]
+    return ptr, a[:total], b[:total]
+
+
+def firsts_of(table: KeyTable, firsts: np.ndarray, rows: np.ndarray, ptr: np.ndarray) -> np.ndarray:
+    """The first halves alone of :func:`items_of`, out of ``firsts``, which is ``table.a``: half the bytes to read."""
+    total = int(ptr[-1])
+    a = np.empty(total + 4, np.int32)
+    gather(rows, table.heads, firsts, ptr, a, None)
+    return a[:total]

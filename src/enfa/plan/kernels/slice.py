@@ -97,9 +97,19 @@ def descend(rows, heads, ptr, number, base, found, count, own):
     return count
 
 
+@njit(cache=True, inline="always")
+def _copy(items, start, a, b, at):
+    item = items[_U(start)]
+    if b is None:
+        a[_U(at)] = item
+    else:
+        a[_U(at)] = first_half(item)
+        b[_U(at)] = second_half(item)
+
+
 @njit(cache=True, nogil=True)
 def gather(rows, heads, items, ptr, a, b):
-    """Both halves of the items of some keys, or, without ``b``, the first. ``ptr`` is from :func:`measure`.
+    """Both halves of the items of some keys; without ``b``, ``items`` are first halves already. ``ptr``: :func:`measure`.
 
     ``a`` and ``b`` have four places more than there are items, because four are copied where there are fewer.
     """
@@ -114,15 +124,9 @@ def gather(rows, heads, items, ptr, a, b):
         if start + 4 <= len(items):
             copied = 4
             for k in range(4):
-                item = items[_U(start + k)]
-                a[_U(at + k)] = first_half(item)
-                if b is not None:
-                    b[_U(at + k)] = second_half(item)
+                _copy(items, start + k, a, b, at + k)
         for k in range(copied, length):
-            item = items[_U(start + k)]
-            a[_U(at + k)] = first_half(item)
-            if b is not None:
-                b[_U(at + k)] = second_half(item)
+            _copy(items, start + k, a, b, at + k)
 
 
 @njit(cache=True, nogil=True)
