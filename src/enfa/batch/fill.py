@@ -63,8 +63,8 @@ class Filler:
         self._pool, self._bag = ((places(m.forward), places(m.backward)) for m in small)
         self._kinds = [places(cache["kinds"]) for cache in links if "kinds" in cache]
         self._rest, self._rest_of = list(number.values()), Places(plan, set(number))
-        known = self._sizes(plan, plan.cache.get("readouts", [plan.readout]))
-        self._known = np.array([name in known for name in form.names])
+        # the number of pieces of long lists is known when they have been turned round
+        self._known = np.array([not name.endswith((" pieces", " long")) for name in form.names])
         self._of = np.empty(0, np.int32)
 
     @staticmethod
@@ -79,7 +79,7 @@ class Filler:
 
     @staticmethod
     def _sizes(plan: Plan, tables: Sequence[Readout]) -> dict[str, int]:
-        """What is known before lists are turned round: all but the pieces of long ones."""
+        """By name, what is known of a sliced plan."""
         base, sub_base, subs = plan.readout.base_row, plan.readout.sub_base, len(plan.readout.sub_delta)
         assert base is not None
         with_base = subs if sub_base is None else int((sub_base < plan.num_graphs).sum())
@@ -109,7 +109,7 @@ class Filler:
         """Write a sliced plan into the first of some blocks that holds it, and say which; None: none does."""
         tables = readouts(plan) if self.tables else [plan.readout]
         sizes = self._sizes(plan, tables)
-        least = self.form.with_spare([sizes.get(name, 0) for name in self.form.names])
+        least = self.form.with_spare([sizes[n] if known else 0 for n, known in zip(self.form.names, self._known)])
         entries = max(sizes.values()) + 8
         if len(self._of) < entries:
             self._of = np.empty(entries, np.int32)

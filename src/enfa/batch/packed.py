@@ -68,6 +68,7 @@ class _Writer:
     ) -> None:
         self.compiled, self.needs, self.sampled = compiled, needs, sampled
         self.buckets, self.ring = buckets, ring
+        self._arrays: dict[tuple[int, int], list[np.ndarray]] = {}
         self._blocks: dict[tuple[int, int], Block] = {}
         self._fillers: dict[Form, Filler | None] = {}
         self._epoch: tuple[int, list[np.ndarray]] = -1, []
@@ -88,15 +89,18 @@ class _Writer:
         found = self.buckets.find(prepare(plan, self.needs))
         if found is None:
             return -1
-        bucket = self.buckets.all[found[0]]
-        bucket.write(found[1], bucket.arrays(self.ring[place]))
+        self.buckets.all[found[0]].write(found[1], self._in_ring(found[0], place))
         return found[0]
 
-    def _block(self, filler: Filler, number: int, place: int) -> Block:
+    def _in_ring(self, number: int, place: int) -> list[np.ndarray]:
         """A bucket's arrays in a place of the ring."""
+        if (number, place) not in self._arrays:
+            self._arrays[number, place] = self.buckets.all[number].arrays(self.ring[place])
+        return self._arrays[number, place]
+
+    def _block(self, filler: Filler, number: int, place: int) -> Block:
         if (number, place) not in self._blocks:
-            bucket = self.buckets.all[number]
-            self._blocks[number, place] = filler.block(bucket, bucket.arrays(self.ring[place]))
+            self._blocks[number, place] = filler.block(self.buckets.all[number], self._in_ring(number, place))
         return self._blocks[number, place]
 
 

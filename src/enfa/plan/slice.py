@@ -165,7 +165,8 @@ class Slicer:
                 sub_graph=tensor(sub_graph),
                 sub_size=tensor(sub_size),
                 **off,
-                sub_base=None if edited.all() else tensor(np.where(edited, sub_graph, len(graphs))),
+                # for all batches or for none: plans of one dataset differ in nothing but sizes
+                sub_base=None if s.keeps is None else tensor(np.where(edited, sub_graph, len(graphs))),
             ),
             limits=s.limits,
             num_pairs=int(sub_size.sum()),
