@@ -108,7 +108,8 @@ class CompiledDataset:
         """The plan of some graphs; with ``draw``, of a part of their compiled bags, drawn anew each epoch.
 
         ``score``: a number for every compiled subgraph, see :meth:`enfa.Subsample.draw`. ``tables``: whether all tables
-        will be pooled (``model.needs.tables``), so that their readouts had better be there.
+        will be pooled (``model.needs.tables``) of many batches: their deltas are then made once, for the whole dataset,
+        and kept. Where processes slice, ask for it before they are forked, so that they share them.
         """
         ids = self.positions(graphs)
         subs = None if draw is None else draw.draw(self.sources.sub_ptr, ids, epoch, score)

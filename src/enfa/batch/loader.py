@@ -26,8 +26,7 @@ class _Plans(torch.utils.data.Dataset):
 
     def __getitem__(self, batch: tuple[int, np.ndarray]) -> Plan:
         epoch, graphs = batch
-        tables = self.needs is not None and self.needs.tables
-        plan = self.compiled.plan(graphs, self.draw, epoch, self.score, tables)
+        plan = self.compiled.plan(graphs, self.draw, epoch, self.score)
         return plan if self.needs is None else prepare(plan, self.needs)
 
 
