@@ -92,8 +92,9 @@ class Buckets:
         for plan in samples:
             if plan.num_graphs not in self._forms and countable(plan):
                 self._forms[plan.num_graphs] = Form(plan)
-            form, tensors = self._forms.get(plan.num_graphs), plan.tensors()
-            if form is not None and form.takes(plan, tensors):
+            form = self._forms.get(plan.num_graphs)
+            tensors = None if form is None else form.tensors(plan)
+            if form is not None and tensors is not None:
                 sizes.setdefault(plan.num_graphs, []).append(form.sizes(tensors))
         for graphs, found in sizes.items():
             # one step of an epoch is not worth many captures
@@ -123,14 +124,18 @@ class Buckets:
     def _smallest(buckets: Sequence[Bucket], sizes: np.ndarray) -> int | None:
         return next((i for i, bucket in enumerate(buckets) if (sizes <= bucket.sizes).all()), None)
 
-    def find(self, plan: Plan, tensors: list[Tensor]) -> int | None:
-        """The number of the smallest bucket that holds a plan; None where none does."""
-        form = self._forms.get(plan.num_graphs)
-        if form is None or not form.takes(plan, tensors):
+    def of(self, plan: Plan) -> tuple[Form | None, list[int]]:
+        """The form of plans with as many graphs, and the numbers of its buckets, smallest first."""
+        return self._forms.get(plan.num_graphs), self._numbers.get(plan.num_graphs, [])
+
+    def find(self, plan: Plan) -> tuple[int, list[Tensor]] | None:
+        """The number of the smallest bucket that holds a prepared plan, and the arrays to write; None where none does."""
+        form, numbers = self.of(plan)
+        tensors = None if form is None else form.tensors(plan)
+        if form is None or tensors is None:
             return None
-        numbers = self._numbers[plan.num_graphs]
         found = self._smallest([self.all[n] for n in numbers], form.sizes(tensors))
-        return None if found is None else numbers[found]
+        return None if found is None else (numbers[found], tensors)
 
     @property
     def nbytes(self) -> int:

@@ -103,17 +103,20 @@ class CompiledDataset:
         draw: Subsample | None = None,
         epoch: int = 0,
         score: np.ndarray | None = None,
+        tables: bool = False,
     ) -> Plan:
         """The plan of some graphs; with ``draw``, of a part of their compiled bags, drawn anew each epoch.
 
-        ``score``: a number for every compiled subgraph, see :meth:`enfa.Subsample.draw`.
+        ``score``: a number for every compiled subgraph, see :meth:`enfa.Subsample.draw`. ``tables``: whether all tables
+        will be pooled (``model.needs.tables``) of many batches: their deltas are then made once, for the whole dataset,
+        and kept. Where processes slice, ask for it before they are forked, so that they share them.
         """
         ids = self.positions(graphs)
         subs = None if draw is None else draw.draw(self.sources.sub_ptr, ids, epoch, score)
         if self.rows is not None:
             if self._slicer is None:
                 self._slicer = Slicer(self.rows, self.sources)
-            plan = self._slicer.plan(ids, subs)
+            plan = self._slicer.plan(ids, subs, tables)
         else:
             assert self.graphs is not None
             all_graphs, edits = self.graphs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from enfa.plan.arrays import Places
 from enfa.plan.pack import places
 from enfa.plan.sizes import END, Slot, is_rows, slots_of
 from enfa.plan.table import Plan
@@ -28,7 +29,7 @@ class Form:
         slots, leaves = slots_of(plan), plan.leaves()
         self.slots = [slots[id(t)] for t in leaves]
         self.valued = [not t.is_meta for t in leaves]
-        tensors = plan.tensors()
+        tensors, self._places = plan.tensors(), Places(plan)
         self.kinds = [(t.dtype, t.shape[1:]) for t in tensors]
         self._of_tensors = [slots[id(t)] for t in tensors]
         where: dict[str, tuple[int, int, int]] = {}
@@ -44,10 +45,18 @@ class Form:
         self.rows = np.array([is_rows(name) for name in self.names])
         """bool [names]: sizes of tables, which are what a step costs."""
 
+    def tensors(self, plan: Plan) -> list[Tensor] | None:
+        """The arrays of a prepared plan, lean or not, that a lean one has; None where it differs in more than sizes."""
+        found = self._places.tensors(plan)
+        return found if found is not None and self.takes(plan, found) else None
+
     def sizes(self, tensors: list[Tensor]) -> np.ndarray:
         """int64 [names]: the least sizes that a plan with these arrays fits into."""
-        found = [tensors[k].shape[axis] - more for k, axis, more in self._where]
-        return np.array(found, np.int64) + self._spare
+        return self.with_spare([tensors[k].shape[axis] - more for k, axis, more in self._where])
+
+    def with_spare(self, sizes: list[int]) -> np.ndarray:
+        """So many of each of ``names``, and the padding rows that must be there."""
+        return np.array(sizes, np.int64) + self._spare
 
     def takes(self, plan: Plan, tensors: list[Tensor]) -> bool:
         """Whether a plan differs in nothing but sizes. One that BatchNorm would refuse is not padded either."""
@@ -80,6 +89,10 @@ class _Part:
     fill: Any  # None: the last value again
     last: int | None  # what the last place of all gets
 
+    def holds(self, tensor: Tensor) -> bool:
+        """Whether there is room for an array of a plan."""
+        return tensor.shape[self.along] <= self.shape[self.along] if self.shape else True
+
 
 class Bucket:
     """The sizes that plans are padded to, and where each array then stands in a block of ``nbytes`` bytes."""
@@ -94,7 +107,7 @@ class Bucket:
         layout = [(t.dtype, s) for t, s, valued in zip(form.plan.leaves(), shapes, form.valued) if valued]
         found, self.nbytes = places(tuple(layout))
         slots = [slot for slot, valued in zip(form.slots, form.valued) if valued]
-        self._parts = [
+        self.parts = [
             _Part(
                 at, at + size, dtype, shape, slot.axis == 1, _fill(slot, named),
                 named[slot.cover] if slot.cover is not None else None,
@@ -105,13 +118,13 @@ class Bucket:
     def arrays(self, block: np.ndarray) -> list[np.ndarray]:
         """The arrays of a block of bytes, to be written into."""
         return [
-            block[p.begin : p.end].view(_numpy(p.dtype)).reshape(p.shape) for p in self._parts
+            block[p.begin : p.end].view(_numpy(p.dtype)).reshape(p.shape) for p in self.parts
         ]
 
-    def write(self, tensors: list[Tensor], arrays: list[np.ndarray]) -> None:
-        """Copy a plan's arrays into a block, and pad them. They must fit."""
-        for part, tensor, out in zip(self._parts, tensors, arrays):
-            values = tensor.numpy()
+    def write(self, tensors: list[Tensor], arrays: list[np.ndarray], places: Sequence[int] | None = None) -> None:
+        """Copy a plan's arrays, or those of some places, into a block, and pad them. They must fit."""
+        for tensor, k in zip(tensors, range(len(arrays)) if places is None else places):
+            part, out, values = self.parts[k], arrays[k], tensor.numpy()
             if values.shape == part.shape:
                 out[...] = values
             elif part.along:
@@ -125,7 +138,7 @@ class Bucket:
 
     def view(self, block: Tensor) -> Plan:
         """The plan in a block, on whatever device that is."""
-        parts, valued = iter(self._parts), iter(self.form.valued)
+        parts, valued = iter(self.parts), iter(self.form.valued)
 
         def part(tensor: Tensor) -> Tensor:
             if not next(valued):

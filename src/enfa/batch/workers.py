@@ -39,6 +39,7 @@ def _serve(work: Callable[..., int], tasks: int, results: int) -> None:
         os.close(pipe)
     # what the main process had on a GPU, and has dropped without collecting it yet, must not be taken apart here
     gc.freeze()
+    gc.set_threshold(100_000)  # a batch is thousands of small objects and no cycle
     torch.set_num_threads(1)
     try:
         while len(message := _read(tasks, _TASK.size)) == _TASK.size:

@@ -19,7 +19,7 @@ __all__ = ["Rows", "current_rows", "rows_in_flight"]
 class Rows:
     """The rows that the modules called now work on."""
 
-    copies: Tensor  # int64 [R]
+    copies: Tensor  # int32 or int64 [R]
     total: int  # sum of copies
     identity: Callable[[], Tensor]  # -> int64 [R], the same in every plan
     full: bool  # whether every row is a single (subgraph, node) pair

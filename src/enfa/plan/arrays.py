@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any, TypeVar
 
 from torch import Tensor
 
-__all__ = ["Arrays"]
+__all__ = ["Arrays", "Places"]
 
 T = TypeVar("T", bound="Arrays")
 
@@ -27,27 +27,7 @@ class Arrays:
 
         ``cached=False`` leaves out what was derived from the arrays.
         """
-        done: dict[int, Any] = {}
-
-        def walk(value: Any) -> Any:
-            if isinstance(value, (list, tuple)):
-                return type(value)(walk(v) for v in value)
-            if isinstance(value, dict):
-                return {k: walk(v) for k, v in value.items()}
-            if not isinstance(value, (Tensor, Arrays)):
-                return value
-            if id(value) not in done:
-                done[id(value)] = change(value) if isinstance(value, Tensor) else parts(value)
-            return done[id(value)]
-
-        def parts(value: Any) -> Any:
-            new = replace(value, **{f.name: walk(getattr(value, f.name)) for f in fields(value) if f.init})
-            for f in fields(value):
-                if not f.init and cached:
-                    setattr(new, f.name, walk(getattr(value, f.name)))
-            return new
-
-        return parts(self)
+        return _mapped(self, change, cached, {})
 
     def to(self: T, device: Any, non_blocking: bool = False) -> T:
         return self.map(lambda t: t if t.is_meta else t.to(device, non_blocking=non_blocking))
@@ -61,30 +41,112 @@ class Arrays:
 
     def leaves(self, cached: bool = True) -> list[Tensor]:
         """As :meth:`tensors`, those without values too."""
+        found: dict[int, Any] = {}
+        _visit(self, cached, found)
+        return [value for value in found.values() if isinstance(value, Tensor)]
+
+
+# Functions of their own: one that calls itself from within another is a cycle, which would keep the arrays of a batch
+# until Python collects garbage.
+
+
+def _mapped(value: Any, change: Callable[[Tensor], Tensor], cached: bool, done: dict[int, Any]) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(_mapped(v, change, cached, done) for v in value)
+    if isinstance(value, dict):
+        return {k: _mapped(v, change, cached, done) for k, v in value.items()}
+    if not isinstance(value, (Tensor, Arrays)):
+        return value
+    if id(value) not in done:
+        if isinstance(value, Tensor):
+            done[id(value)] = change(value)
+        else:
+            kind: Any = type(value)
+            names = _names(kind)
+            parts = {name: _mapped(getattr(value, name), change, cached, done) for name, derived in names if not derived}
+            new = replace(value, **parts)
+            for name, derived in names:
+                if derived and cached:
+                    setattr(new, name, _mapped(getattr(value, name), change, cached, done))
+            done[id(value)] = new
+    return done[id(value)]
+
+
+def _visit(value: Any, cached: bool, found: dict[int, Any]) -> None:
+    """Note tensors and their holders, each once, in the order of :func:`_mapped`."""
+    if isinstance(value, Tensor):
+        found.setdefault(id(value), value)
+    elif isinstance(value, Arrays):
+        if id(value) not in found:
+            found[id(value)] = value
+            kind: Any = type(value)
+            for name, derived in _names(kind):
+                if cached or not derived:
+                    _visit(getattr(value, name), cached, found)
+    elif isinstance(value, (list, tuple)):
+        for v in value:
+            _visit(v, cached, found)
+    elif isinstance(value, dict):
+        for v in value.values():
+            _visit(v, cached, found)
+
+
+class Places:
+    """Where a value has its tensors with values: the same places of another value are found without searching it.
+
+    ``only``: those whose ``id`` is among these.
+    """
+
+    def __init__(self, value: Arrays, only: Container[int] | None = None) -> None:
+        self._tree = _tree(value, set(), only)
+
+    def tensors(self, value: Arrays) -> list[Tensor] | None:
+        """In the order of :meth:`Arrays.tensors`; None where the value is made otherwise."""
         found: list[Tensor] = []
-        done: set[int] = set()
+        try:
+            return found if _pick(value, self._tree, found) else None
+        except (LookupError, AttributeError):
+            return None
 
-        def walk(value: Any) -> None:
-            if isinstance(value, Tensor):
-                if id(value) not in done:
-                    done.add(id(value))
-                    found.append(value)
-            elif isinstance(value, Arrays):
-                if id(value) not in done:
-                    done.add(id(value))
-                    kind: Any = type(value)
-                    for name, derived in _names(kind):
-                        if cached or not derived:
-                            walk(getattr(value, name))
-            elif isinstance(value, (list, tuple)):
-                for v in value:
-                    walk(v)
-            elif isinstance(value, dict):
-                for v in value.values():
-                    walk(v)
 
-        walk(self)
-        return found
+# name or key or number, whether it is a name, and what is there: more of these; True: a tensor; None: nothing at all
+_Tree = list[tuple[Any, bool, Any]]
+
+
+def _tree(value: Any, seen: set[int], only: Container[int] | None) -> _Tree | bool | None:
+    """False: nothing to look at."""
+    if value is None:
+        return None
+    if isinstance(value, Tensor):
+        new = id(value) not in seen and not value.is_meta and (only is None or id(value) in only)
+        seen.add(id(value))
+        return new
+    steps: list[tuple[Any, bool, Any]] = []
+    if isinstance(value, Arrays):
+        if id(value) not in seen:
+            seen.add(id(value))
+            kind: Any = type(value)
+            steps = [(name, True, getattr(value, name)) for name, _ in _names(kind)]
+    elif isinstance(value, dict):
+        steps = [(key, False, part) for key, part in value.items()]
+    elif isinstance(value, (list, tuple)):
+        steps = [(number, False, part) for number, part in enumerate(value)]
+    found = [(step, named, _tree(part, seen, only)) for step, named, part in steps]
+    # that something is not there matters beside something that is
+    return [step for step in found if step[2] is not False] if any(step[2] for step in found) else False
+
+
+def _pick(value: Any, tree: Any, found: list[Tensor]) -> bool:
+    for step, named, part in tree:
+        there = getattr(value, step) if named else value[step]
+        if part is None:
+            if there is not None:
+                return False
+        elif part is True:
+            found.append(there)
+        elif not _pick(there, part, found):
+            return False
+    return True
 
 
 @cache

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,7 +19,7 @@ from enfa.plan.order import Lists, SparseMap, by_value, sparse_map
 from enfa.plan.table import Layer, Links, Plan, Readout, Sums
 
 __all__ = [
-    "KIND_CHUNK", "bag_map", "bag_sizes", "edge_index", "graph_degrees", "incoming_map", "kind_lists", "lower",
+    "KIND_CHUNK", "bag_map", "bag_sizes", "edge_index", "graph_degrees", "incoming_map", "kind_lists", "lower", "lowered",
     "merged_map", "multisets",
     "pool_map", "readers", "readouts", "row_map", "segment_ids", "sorted_ptr", "sums_map", "target_rows",
 ]  # fmt: skip
@@ -47,7 +48,7 @@ def readers(index: Tensor, size: int, cache: dict[str, Any], name: str) -> Lists
     """For each row of a table of ``size`` rows, the places of ``index`` that read it."""
 
     def make() -> Lists:
-        found = by_value(torch.arange(len(index) + 1), index.cpu(), size)
+        found = by_value(None, index.cpu(), size)
         return found if index.device.type == "cpu" else found.to(index.device)
 
     return _kept(cache, name, make)
@@ -60,7 +61,7 @@ def target_rows(links: Links) -> Tensor:
 
 def edge_index(links: Links) -> Tensor:
     """int64 [2, M], as PyG wants it: rows of the table before, and conv rows."""
-    return _kept(links.cache, "edge_index", lambda: torch.stack([links.in_row, target_rows(links)]))
+    return _kept(links.cache, "edge_index", lambda: torch.stack([links.in_row.long(), target_rows(links)]))
 
 
 def incoming_map(links: Links, size: int) -> SparseMap:
@@ -70,11 +71,11 @@ def incoming_map(links: Links, size: int) -> SparseMap:
 
 def _merged(links: Links, size: int, kinds: bool) -> SparseMap:
     total = links.num_rows + len(links.in_row)
-    ptr = torch.empty(links.num_rows + 1, dtype=torch.int32)
-    index, kind = torch.empty(total, dtype=torch.int32), torch.empty(total if kinds else 0, dtype=torch.int32)
+    ptr, index = (torch.empty(length, dtype=torch.int32) for length in (links.num_rows + 1, total))
+    kind = torch.empty_like(index) if kinds else None
     raw = (t.cpu().numpy() for t in (links.self_row, links.in_ptr, links.in_row, links.in_edge))
-    merge_own(*raw, ptr.numpy(), index.numpy(), kind.numpy())
-    found = sparse_map(ptr, index, size, other=kind if kinds else None)
+    merge_own(*raw, ptr.numpy(), index.numpy(), None if kind is None else kind.numpy())
+    found = sparse_map(ptr, index, size, other=kind)
     return found if links.in_row.device.type == "cpu" else found.to(links.in_row.device)
 
 
@@ -118,32 +119,31 @@ def bag_sizes(sums: Sums) -> Tensor:
 
     def make() -> Tensor:
         total = torch.zeros(len(sums.ptr) - 1, dtype=torch.int64, device=sums.ptr.device)
-        return total.index_add_(0, segment_ids(sums.ptr, len(sums.row)), sums.count).clamp_(min=1)
+        return total.index_add_(0, segment_ids(sums.ptr, len(sums.row)), sums.count.long()).clamp_(min=1)
 
     return _kept(sums.cache, "sizes", make)
 
 
-def _coalesced(ptr: Tensor, row: Tensor, count: Tensor) -> Sums:
-    """Rows that an edit has not reached one layer earlier cancel: a shorter list of the same sums."""
-    arrays = [t.cpu() for t in (ptr, row, count)]
-    new = [torch.zeros_like(arrays[0]), torch.empty_like(arrays[1]), torch.empty_like(arrays[2])]
-    place = torch.full((int(row.max()) + 1 if len(row) else 0,), -1, dtype=torch.int64)
-    length = add_up(*(t.numpy() for t in (*arrays, place, *new)))
-    return Sums(new[0], new[1][:length], new[2][:length]).to(ptr.device)
+def lowered(sums: Sums, own: Tensor, rows: int) -> Sums:
+    """Over each row's own row instead. Rows that an edit has not reached one layer earlier cancel: the lists get shorter."""
+    raw = [t.cpu().numpy() for t in (own, sums.ptr, sums.row, sums.count)]
+    place, net = np.full(rows, -1, np.int32), np.empty((2, len(raw[2])), np.int32)
+    ptr, new = np.zeros(len(raw[1]), np.int32), np.empty((2, len(raw[2]) + 1), np.int32)
+    length = add_up(*raw, place, *net, ptr, *new)
+    found = Sums(torch.from_numpy(ptr), *(torch.from_numpy(part[:length]) for part in new))
+    return found if own.device.type == "cpu" else found.to(own.device)
 
 
-def lower(readout: Readout, layer: Layer) -> Readout:
-    """The same readout over the table before ``layer``: every row's own row one layer earlier."""
-    before = layer.previous
-    base = None if readout.base_row is None else before[readout.base_row]
-    delta = _coalesced(readout.delta.ptr, before[readout.delta.row], readout.delta.count)
-    root, nodes = readout.root_row, readout.nodes
+def lower(readout: Readout, layer: Layer, rows: int) -> Readout:
+    """The same readout over the table before ``layer``, of so many rows: every row's own row one layer earlier."""
+    own = layer.previous
+    base, root, nodes = readout.base_row, readout.root_row, readout.nodes
     return replace(
         readout,
-        base_row=base,
-        delta=delta,
-        root_row=None if root is None else before[root],
-        nodes=None if nodes is None else _coalesced(nodes.ptr, before[nodes.row], nodes.count),
+        base_row=None if base is None else own.index_select(0, base),
+        delta=lowered(readout.delta, own, rows),
+        root_row=None if root is None else own[root],
+        nodes=None if nodes is None else lowered(nodes, own, rows),
     )
 
 
@@ -152,8 +152,8 @@ def readouts(plan: Plan) -> list[Readout]:
 
     def make() -> list[Readout]:
         found = [plan.readout]
-        for layer in reversed(plan.layers[1:]):
-            found.insert(0, lower(found[0], layer))
+        for layer, before in zip(plan.layers[:0:-1], plan.layers[-2::-1]):
+            found.insert(0, lower(found[0], layer, before.num_rows))
         return found
 
     return _kept(plan.cache, "readouts", make)
@@ -167,7 +167,7 @@ def row_map(readout: Readout, size: int, num_graphs: int) -> SparseMap:
         if base is None:
             return sparse_map(delta.ptr, delta.row, size, delta.count)
         first = sorted_ptr(readout.node_graph, num_graphs)
-        ptr = torch.cat([delta.ptr, first[1:] + len(delta.row)])
+        ptr = torch.cat([delta.ptr, (first[1:] + len(delta.row)).to(torch.int32)])
         weight = torch.cat([delta.count, torch.ones_like(base)])
         return sparse_map(ptr, torch.cat([delta.row, base]), size, weight)
 
@@ -201,7 +201,7 @@ def multisets(readout: Readout, rows: int, num_graphs: int) -> Sums:
         sub = torch.repeat_interleave(torch.arange(subs, device=device), length)
         first = torch.repeat_interleave(delta.ptr[readout.sub_delta] - length.cumsum(0) + length, length)
         entry = first + torch.arange(len(sub), device=device)
-        key, count = sub * rows + delta.row[entry], delta.count[entry]
+        key, count = sub * rows + delta.row[entry], delta.count[entry].long()
         if readout.base_row is not None:
             ptr = sorted_ptr(readout.node_graph, num_graphs)
             length = ptr.diff()[readout.sub_graph]

@@ -58,7 +58,7 @@ def full_plan(graphs: GraphSet, edits: Edits, spec: Spec) -> Plan:
     links = Links(
         tensor(rows), tensor(np.concatenate([[0], np.cumsum(degree)])), tensor(bag.src), tensor(bag.kind)
     )
-    ones = tensor(np.ones_like(rows))
+    ones = torch.ones(len(rows), dtype=torch.int32)  # the same for all layers
     context = None
     if spec.context is not None:
         sums = node_sums(bag.node, rows, np.ones_like(rows), graphs.num_nodes)

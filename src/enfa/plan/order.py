@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from enfa.plan.arrays import Arrays
-from enfa.plan.kernels.order import count_long, split_long, turn_round
+from enfa.plan.kernels.order import split_long, spread, turn_round
 
-__all__ = ["CHUNK", "Lists", "SparseMap", "by_value", "lists", "sparse_map"]
+__all__ = ["CHUNK", "Lists", "SparseMap", "by_value", "sparse_map"]
 
 CHUNK = 32  # a list longer than this is summed in pieces, so that a row with very many readers delays nobody
 
@@ -47,38 +47,33 @@ class SparseMap(Arrays):
     backward: Lists
 
 
-_NONE = np.empty(0, np.int32)
-
 
 def _int32(tensor: Tensor) -> Tensor:
     return tensor.to(torch.int32)
 
 
-def _pieces(ptr: Tensor) -> tuple[Tensor, Tensor]:
-    pieces, lists = count_long(ptr.numpy(), CHUNK)
-    extra, long = torch.zeros(3, pieces, dtype=torch.int32), torch.zeros(3, lists, dtype=torch.int32)
-    if lists:
-        split_long(ptr.numpy(), CHUNK, CHUNK, extra.numpy(), long.numpy())
-    return extra, long
-
-
-def lists(ptr: Tensor, index: Tensor, weight: Tensor | None = None, other: Tensor | None = None) -> Lists:
-    """Lists as they are, int32, long ones in pieces. On the CPU."""
-    ptr, index = _int32(ptr), _int32(index)
-    weight, other = (None if t is None else _int32(t) for t in (weight, other))
-    return Lists(ptr, index, weight, other, *_pieces(ptr))
+def _pieces(ptr: Tensor, total: int) -> tuple[Tensor, Tensor]:
+    room = np.empty((2, 3, total // CHUNK), np.int32)  # a piece behind the first of a list means CHUNK entries before it
+    pieces, lists = split_long(ptr.numpy(), CHUNK, CHUNK, *room)
+    return torch.from_numpy(room[0, :, :pieces].copy()), torch.from_numpy(room[1, :, :lists].copy())
 
 
 def by_value(
-    ptr: Tensor, index: Tensor, size: int, weight: Tensor | None = None, other: Tensor | None = None
+    ptr: Tensor | None, index: Tensor, size: int, weight: Tensor | None = None, other: Tensor | None = None
 ) -> Lists:
-    """For each value of ``index`` from 0 to ``size - 1`` the lists that hold it."""
+    """For each value of ``index`` from 0 to ``size - 1`` the lists that hold it. Without ``ptr`` every entry is a list."""
+    if ptr is None:
+        of = np.arange(len(index), dtype=np.int32)
+    else:
+        of = np.empty(len(index) + 8, np.int32)
+        spread(ptr.numpy(), of)
+    held = [None if t is None else t.numpy() for t in (weight, other)]
     new_ptr, new_index = np.zeros(size + 1, np.int32), np.empty(len(index), np.int32)
-    held = [_NONE if t is None else t.numpy() for t in (weight, other)]
-    new = [np.empty(len(values), np.int32) for values in held]
-    turn_round(ptr.numpy(), index.numpy(), *held, new_ptr, np.empty(size, np.int32), new_index, *new)
-    found, entries, w, o = (torch.from_numpy(values) for values in (new_ptr, new_index, *new))
-    return Lists(found, entries, None if weight is None else w, None if other is None else o, *_pieces(found))
+    new = [None if values is None else np.empty(len(index), np.int32) for values in held]
+    turn_round(of, index.numpy(), *held, new_ptr, new_index, *new)
+    w, o = (None if values is None else torch.from_numpy(values) for values in new)
+    found = torch.from_numpy(new_ptr)
+    return Lists(found, torch.from_numpy(new_index), w, o, *_pieces(found, len(index)))
 
 
 def sparse_map(
@@ -86,7 +81,7 @@ def sparse_map(
 ) -> SparseMap:
     """Both orders of a sum over a table of ``size`` rows, made on the CPU and moved to where ``ptr`` is."""
     device = ptr.device
-    ptr, index = ptr.cpu(), index.cpu()
-    weight, other = (None if t is None else t.cpu() for t in (weight, other))
-    both = SparseMap(lists(ptr, index, weight, other), by_value(ptr, index, size, weight, other))
+    ptr, index = _int32(ptr.cpu()), _int32(index.cpu())
+    weight, other = (None if t is None else _int32(t.cpu()) for t in (weight, other))
+    both = SparseMap(Lists(ptr, index, weight, other, *_pieces(ptr, len(index))), by_value(ptr, index, size, weight, other))
     return both if device.type == "cpu" else both.to(device)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
-import torch
 from torch import Tensor
 
 from enfa.plan.arrays import Arrays
@@ -159,8 +158,7 @@ def lean(plan: Plan, needs: Needs) -> Plan:
         if context is not None:
             of_context = None if context.links is None else links_of(context.links, needs.context_links)
             context = replace(context, sums=_without(context.sums, "ptr", "row", "count"), links=of_context)
-        short = layer.copies.to(torch.int32)
-        layers.append(_changed(layer, links=links_of(layer.links, needs.links), copies=short, context=context))
+        layers.append(_changed(layer, links=links_of(layer.links, needs.links), context=context))
     new = _changed(plan, layers=layers, readout=readout_of(plan.readout))
     if "readouts" in new.cache:
         tables = [readout_of(r) for r in new.cache["readouts"][:-1]]

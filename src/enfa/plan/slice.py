@@ -6,13 +6,15 @@ work for rows of other graphs: the cost is that of the plan that comes out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import torch
 
 from enfa.edits.edits import chosen_subgraphs
 from enfa.graphs.graphset import ranges
+from enfa.plan.derive import lowered
 from enfa.plan.distinct import DistinctLayer, DistinctRows
 from enfa.plan.expand import edge_tables
 from enfa.plan.full import tensor
@@ -20,7 +22,7 @@ from enfa.plan.intern import KeyTable
 from enfa.plan.kernels.slice import add_sums, add_up
 from enfa.plan.spec import Spec
 from enfa.plan.table import Context, Layer, Links, Plan, Readout, Sums
-from enfa.plan.wanted import Numbers, Wanted, items_of
+from enfa.plan.wanted import Numbers, Wanted, firsts_of, items_of
 
 __all__ = ["Slicer", "Sources"]
 
@@ -44,26 +46,24 @@ class Sources:
     root: np.ndarray | None = None  # int64 [S, roots], counted within each graph; only for spec.output "root"
 
 
-def _links(table: KeyTable, wanted: Wanted, before: Wanted) -> tuple[Links, np.ndarray]:
-    """The links of some rows; also their own rows as an array."""
-    self_row, ptr = before.add_owns(table, wanted.rows)
-    _, row, kind = items_of(table, wanted.rows, ptr)
-    # a row sent is that of a node, which has one in the next table too: nearly all are wanted by now
-    return Links(tensor(self_row), tensor(ptr), tensor(before.replace(row)), tensor(kind)), self_row
-
-
 def _sums(table: KeyTable, rows: np.ndarray, wanted: Wanted) -> Sums:
     ptr, row, count = items_of(table, rows)
-    return Sums(tensor(ptr), tensor(wanted.replace(row)), tensor(count))
+    return Sums(*map(torch.from_numpy, (ptr, wanted.replace(row), count)))
 
 
 class Slicer:
-    """Cuts plans out of distinct rows. Keeps one int32 per row of every table as scratch; not thread-safe."""
+    """Cuts plans out of distinct rows. Not thread-safe.
+
+    Keeps one int32 per row of every table as scratch, and one per message where edges have one kind only.
+    """
 
     def __init__(self, rows: DistinctRows, sources: Sources) -> None:
         self.rows, self.sources = rows, sources
         self.edge_attr, self.edge_mark = edge_tables(sources.edge_attr, sources.edge_marks, sources.spec)
         self._numbers: dict[int, Numbers] = {}
+        self._lowered: list[KeyTable] = []
+        self._firsts: dict[int, np.ndarray] = {}  # by table, where edges have one kind only
+        self._zeros = np.empty(0, np.int32)  # kinds of such edges, for all plans
 
     def _wanted(self, table: KeyTable) -> Wanted:
         numbers = self._numbers.get(id(table))
@@ -71,8 +71,25 @@ class Slicer:
             numbers = self._numbers[id(table)] = Numbers(len(table))
         return Wanted(numbers)
 
-    def plan(self, graphs: np.ndarray, subs: np.ndarray | None = None) -> Plan:
+    def _deltas(self, i: int) -> KeyTable:
+        """The deltas over table i, counted from 1. Those below the last are made at once, when they are first asked for."""
+        layers = self.rows.layers
+        if not self._lowered:
+            self._lowered = [self.rows.deltas]
+            deltas = self.rows.deltas
+            sums = Sums(tensor(deltas.item_ptr), tensor(deltas.a), tensor(deltas.b))
+            for layer, before in zip(layers[:0:-1], layers[-2::-1]):
+                own = layer.rows.own if layer.mix is None else layer.rows.own[layer.mix.own]
+                sums = lowered(sums, torch.from_numpy(own), len(before.table))
+                ptr, row, count = sums.ptr.numpy(), sums.row.numpy(), sums.count.numpy()
+                self._lowered.append(KeyTable.from_arrays(np.zeros(len(ptr) - 1, np.int32), ptr, row, count))
+        return self._lowered[len(layers) - i]
+
+    def plan(self, graphs: np.ndarray, subs: np.ndarray | None = None, tables: bool = False) -> Plan:
         """The plan of the chosen graphs, in the given order.
+
+        ``tables``: with the readouts of all tables, which are then slices too (kept in memory: up to as much again for
+        each table as the deltas) instead of derived for every batch.
 
         ``subs``, if given, restricts their bags to some subgraphs (numbers in the whole dataset, graph by graph in the
         order of ``graphs``), such as a draw of :class:`~enfa.Subsample`.
@@ -83,9 +100,9 @@ class Slicer:
                 f"Expected whole bags, because {'the context' if spec.context else 'the output'} of a node is a sum "
                 f"over its bag, which a draw of subgraphs changes; plan the draw itself (a Subsample policy does)"
             )
-        return self._plan(np.asarray(graphs, np.int64), subs)
+        return self._plan(np.asarray(graphs, np.int64), subs, tables and spec.output == "graph")
 
-    def _plan(self, graphs: np.ndarray, subs_wanted: np.ndarray | None) -> Plan:
+    def _plan(self, graphs: np.ndarray, subs_wanted: np.ndarray | None, all_tables: bool) -> Plan:
         s, spec, tables = self.sources, self.sources.spec, self.rows
         sub, subs = chosen_subgraphs(s.sub_ptr, graphs, subs_wanted)
         sub_graph = np.repeat(np.arange(len(graphs)), subs)
@@ -105,17 +122,20 @@ class Slicer:
         wanted.replace(delta_row)
         off = self._read_off(graphs, sub, sub_graph, wanted)
         # how many (subgraph, node) pairs a row of table L stands for
-        copies = np.zeros(wanted.count, np.int64)
+        copies = np.zeros(wanted.count, np.int32)
         add_up(base_row, using[node_graph], copies)
         add_sums(delta_ptr, delta_row, delta_count, np.bincount(sub_delta, minlength=deltas.count), copies)
 
         layers: list[Layer] = []
+        below: list[tuple[np.ndarray, Sums]] = []
         base = base_row
         for i in reversed(range(spec.num_layers)):
             before = self._wanted(tables.layers[i - 1].table if i else tables.start)
             layer, base, copies = self._layer(tables.layers[i], wanted, before, base, copies)
             layers.insert(0, layer)
             wanted = before
+            if all_tables and i:
+                below.insert(0, (base, _sums(self._deltas(i), deltas.rows, before)))
 
         own = tables.start.heads[wanted.rows].astype(np.int32)
         _, mark, degree = items_of(tables.start, wanted.rows)
@@ -124,7 +144,7 @@ class Slicer:
             position = np.full(len(s.node_ptr), -1, np.int64)
             position[graphs] = np.arange(len(graphs))
             of_graph = tensor(position[s.start_graph[own]])
-        return Plan(
+        plan = Plan(
             kind="distinct",
             spec=spec,
             num_graphs=len(graphs),
@@ -138,19 +158,24 @@ class Slicer:
             edge_mark=tensor(self.edge_mark),
             layers=layers,
             readout=Readout(
-                base_row=tensor(base_row),
+                base_row=torch.from_numpy(base_row),
                 node_graph=tensor(node_graph),
-                delta=Sums(tensor(delta_ptr), tensor(delta_row), tensor(delta_count)),
+                delta=Sums(*map(torch.from_numpy, (delta_ptr, delta_row, delta_count))),
                 sub_delta=tensor(sub_delta),
                 sub_graph=tensor(sub_graph),
                 sub_size=tensor(sub_size),
                 **off,
-                sub_base=None if edited.all() else tensor(np.where(edited, sub_graph, len(graphs))),
+                # for all batches or for none: plans of one dataset differ in nothing but sizes
+                sub_base=None if s.keeps is None else tensor(np.where(edited, sub_graph, len(graphs))),
             ),
             limits=s.limits,
             num_pairs=int(sub_size.sum()),
             graph_ids=tensor(graphs),
         )
+        if all_tables:
+            of_tables = [replace(plan.readout, base_row=torch.from_numpy(rows), delta=delta) for rows, delta in below]
+            plan.cache["readouts"] = [*of_tables, plan.readout]
+        return plan
 
     def _read_off(
         self, graphs: np.ndarray, sub: np.ndarray, sub_graph: np.ndarray, wanted: Wanted
@@ -173,13 +198,29 @@ class Slicer:
             return {"nodes": _sums(tables.nodes, tables.node_sum[ranges(s.node_ptr[graphs], nodes)], wanted)}
         return {}
 
+    def _links(self, table: KeyTable, wanted: Wanted, before: Wanted) -> tuple[Links, np.ndarray]:
+        """The links of some rows; also their own rows as an array."""
+        self_row, ptr = before.add_owns(table, wanted.rows)
+        if len(self.edge_mark) > 1:
+            _, row, kind = items_of(table, wanted.rows, ptr)
+        else:  # all of kind 0
+            firsts = self._firsts.get(id(table))
+            if firsts is None or len(firsts) != table.size[1]:
+                firsts = self._firsts[id(table)] = table.a
+            row = firsts_of(table, firsts, wanted.rows, ptr)
+            if len(self._zeros) < len(row):
+                self._zeros = np.zeros(2 * len(row), np.int32)
+            kind = self._zeros[: len(row)]
+        # a row sent is that of a node, which has one in the next table too: nearly all are wanted by now
+        return Links(*map(torch.from_numpy, (self_row, ptr, before.replace(row), kind))), self_row
+
     def _layer(
         self, layer: DistinctLayer, wanted: Wanted, before: Wanted, base: np.ndarray, copies: np.ndarray
     ) -> tuple[Layer, np.ndarray, np.ndarray]:
         """One layer from the rows wanted of its table; also the base rows and copies of the table before."""
         if layer.mix is None:
-            links, self_row = _links(layer.rows, wanted, before)
-            result = Layer(links, tensor(copies))
+            links, self_row = self._links(layer.rows, wanted, before)
+            result = Layer(links, torch.from_numpy(copies))
         else:
             assert layer.context is not None
             conv = self._wanted(layer.rows)
@@ -190,14 +231,14 @@ class Slicer:
             encoder, contexts = None, encoded
             if layer.encoder is not None:
                 contexts = self._wanted(layer.context)
-                encoder, _ = _links(layer.encoder, encoded, contexts)
+                encoder, _ = self._links(layer.encoder, encoded, contexts)
             sums = _sums(layer.context, contexts.rows, before if self.sources.spec.context == "input" else conv)
             context = Context(sums, encoder, tensor(of_nodes))
-            conv_copies = np.zeros(conv.count, np.int64)
+            conv_copies = np.zeros(conv.count, np.int32)
             add_up(source, copies, conv_copies)
-            links, self_row = _links(layer.rows, conv, before)
-            result = Layer(links, tensor(conv_copies), tensor(source), context, tensor(context_row))
+            links, self_row = self._links(layer.rows, conv, before)
+            result = Layer(links, torch.from_numpy(conv_copies), tensor(source), context, tensor(context_row))
             base, copies = source[base], conv_copies
-        before_copies = np.zeros(before.count, np.int64)
+        before_copies = np.zeros(before.count, np.int32)
         add_up(self_row, copies, before_copies)
         return result, self_row[base], before_copies

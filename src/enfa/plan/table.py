@@ -47,14 +47,25 @@ def _check_ptr(what: str, ptr: Tensor, length: int) -> None:
         raise ValueError(f"Expected '{what}' to rise from 0 to {length}, got {ptr.tolist()[:3]}...")
 
 
+def _shorten(part: Any, *names: str) -> None:
+    """int32 arrays of whatever integers were given: a plan has fewer than 2^31 rows and messages, and moves half the bytes."""
+    for name in names:
+        given = getattr(part, name)
+        if given.dtype != torch.int32:
+            setattr(part, name, given.to(torch.int32))
+
+
 @dataclass(eq=False)
 class Sums(Arrays):
     """Weighted sums over rows: entry n is the sum of ``count * row`` over ``ptr[n]:ptr[n+1]``."""
 
-    ptr: Tensor  # int64 [n+1]
-    row: Tensor  # int64 [k]
-    count: Tensor  # int64 [k], may be negative
+    ptr: Tensor  # int32 [n+1]
+    row: Tensor  # int32 [k]
+    count: Tensor  # int32 [k], may be negative
     cache: dict[str, Any] = field(default_factory=dict, repr=False, init=False)
+
+    def __post_init__(self) -> None:
+        _shorten(self, "ptr", "row", "count")
 
     def check(self, what: str, rows: int) -> None:
         _check_ptr(f"{what}.ptr", self.ptr, len(self.row))
@@ -65,11 +76,14 @@ class Sums(Arrays):
 class Links(Arrays):
     """R rows, each with its own row and its incoming rows in the table before."""
 
-    self_row: Tensor  # int64 [R]
-    in_ptr: Tensor  # int64 [R+1]
-    in_row: Tensor  # int64 [M]
-    in_edge: Tensor  # int64 [M], row of Plan.edge_attr and Plan.edge_mark
+    self_row: Tensor  # int32 [R]
+    in_ptr: Tensor  # int32 [R+1]
+    in_row: Tensor  # int32 [M]
+    in_edge: Tensor  # int32 [M], row of Plan.edge_attr and Plan.edge_mark
     cache: dict[str, Any] = field(default_factory=dict, repr=False, init=False)
+
+    def __post_init__(self) -> None:
+        _shorten(self, "self_row", "in_ptr", "in_row", "in_edge")
 
     @property
     def num_rows(self) -> int:
@@ -105,11 +119,14 @@ class Layer(Arrays):
     """
 
     links: Links
-    copies: Tensor  # int64 [R]: (subgraph, node) pairs that a conv row stands for; 0 for one that nobody counts
+    copies: Tensor  # int32 [R]: (subgraph, node) pairs that a conv row stands for; 0 for one that nobody counts
     source: Tensor | None = None  # int64 [R'], None: the conv rows themselves
     context: Context | None = None
     context_row: Tensor | None = None  # int64 [R']
     cache: dict[str, Any] = field(default_factory=dict, repr=False, init=False)
+
+    def __post_init__(self) -> None:
+        _shorten(self, "copies")
 
     @property
     def num_rows(self) -> int:
@@ -117,7 +134,7 @@ class Layer(Arrays):
 
     @property
     def previous(self) -> Tensor:
-        """int64 [R']: the row of the same (subgraph, node) in the table before."""
+        """int32 [R']: the row of the same (subgraph, node) in the table before."""
         return self.links.self_row if self.source is None else self.links.self_row[self.source]
 
 
@@ -128,7 +145,7 @@ class Readout(Arrays):
     A graph in whose bag no subgraph needs them may lack its base rows: N counts the nodes of the others then.
     """
 
-    base_row: Tensor | None  # int64 [N] row of table L; None: the deltas are complete
+    base_row: Tensor | None  # int32 [N] row of table L; None: the deltas are complete
     node_graph: Tensor  # int64 [N]
     delta: Sums  # over rows of table L
     sub_delta: Tensor  # int64 [S]
@@ -141,6 +158,10 @@ class Readout(Arrays):
     # only for spec.output == "node"
     nodes: Sums | None = None  # for every node of the plan's graphs, its rows of table L over the bag
     cache: dict[str, Any] = field(default_factory=dict, repr=False, init=False)
+
+    def __post_init__(self) -> None:
+        if self.base_row is not None:
+            _shorten(self, "base_row")
 
 
 @dataclass(eq=False)

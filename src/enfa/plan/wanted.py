@@ -7,7 +7,7 @@ import numpy as np
 from enfa.plan.intern import KeyTable
 from enfa.plan.kernels.slice import collect, descend, gather, look_up, measure
 
-__all__ = ["Numbers", "Wanted", "items_of"]
+__all__ = ["Numbers", "Wanted", "firsts_of", "items_of"]
 
 _LIMIT = 2**31 - 1
 
@@ -48,14 +48,14 @@ class Wanted:
         self.numbers.free = max(self.numbers.free, self.base + room)
 
     def add(self, ids: np.ndarray) -> np.ndarray:
-        """Mark rows as wanted; return their new numbers, int64."""
+        """Mark rows as wanted; return their new numbers, int32."""
         self.reserve(len(ids))
-        result = np.empty(len(ids), np.int64)
+        result = np.empty(len(ids), np.int32)
         self.count = collect(ids, self.numbers.number, self.base, self.found, self.count, result)
         return result
 
     def replace(self, ids: np.ndarray) -> np.ndarray:
-        """:meth:`add` in place, for int64 ids most of which are wanted already."""
+        """:meth:`add` in place, for ids most of which are wanted already."""
         known = look_up(ids, self.numbers.number, self.base)
         if known < len(ids):
             self.reserve(len(ids) - known)
@@ -66,7 +66,7 @@ class Wanted:
     def add_owns(self, table: KeyTable, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mark the own rows of some keys; return their new numbers, and where the keys' items will begin."""
         self.reserve(len(rows))
-        own, ptr = np.empty(len(rows), np.int64), np.empty(len(rows) + 1, np.int64)
+        own, ptr = np.empty(len(rows), np.int32), np.empty(len(rows) + 1, np.int32)
         self.count = descend(rows, table.heads, ptr, self.numbers.number, self.base, self.found, self.count, own)
         return own, ptr
 
@@ -78,11 +78,19 @@ class Wanted:
 def items_of(
     table: KeyTable, rows: np.ndarray, ptr: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """``(ptr, a, b)``, int64: the items of some rows' keys, one behind the other. ``ptr``, if it is known already."""
+    """``(ptr, a, b)``, int32: the items of some rows' keys, one behind the other. ``ptr``, if it is known already."""
     if ptr is None:
-        ptr = np.empty(len(rows) + 1, np.int64)
+        ptr = np.empty(len(rows) + 1, np.int32)
         measure(rows, table.heads, ptr)
     total = int(ptr[-1])
-    a, b = np.empty(total + 4, np.int64), np.empty(total + 4, np.int64)
+    a, b = np.empty(total + 4, np.int32), np.empty(total + 4, np.int32)
     gather(rows, table.heads, table.items, ptr, a, b)
     return ptr, a[:total], b[:total]
+
+
+def firsts_of(table: KeyTable, firsts: np.ndarray, rows: np.ndarray, ptr: np.ndarray) -> np.ndarray:
+    """The first halves alone of :func:`items_of`, out of ``firsts``, which is ``table.a``: half the bytes to read."""
+    total = int(ptr[-1])
+    a = np.empty(total + 4, np.int32)
+    gather(rows, table.heads, firsts, ptr, a, None)
+    return a[:total]

@@ -97,9 +97,19 @@ def descend(rows, heads, ptr, number, base, found, count, own):
     return count
 
 
+@njit(cache=True, inline="always")
+def _copy(items, start, a, b, at):
+    item = items[_U(start)]
+    if b is None:
+        a[_U(at)] = item
+    else:
+        a[_U(at)] = first_half(item)
+        b[_U(at)] = second_half(item)
+
+
 @njit(cache=True, nogil=True)
 def gather(rows, heads, items, ptr, a, b):
-    """Both halves of the items of some keys. ``ptr`` is from :func:`measure`.
+    """Both halves of the items of some keys; without ``b``, ``items`` are first halves already. ``ptr``: :func:`measure`.
 
     ``a`` and ``b`` have four places more than there are items, because four are copied where there are fewer.
     """
@@ -108,19 +118,15 @@ def gather(rows, heads, items, ptr, a, b):
         prefetch(heads, np.int64(rows[min(i + 2 * _AHEAD, last)]))
         prefetch(items, first_half(heads[_U(rows[min(i + _AHEAD, last)])]))
         start = first_half(heads[_U(rows[i])])
-        at = ptr[i]
+        at = np.int64(ptr[i])
         length = ptr[i + 1] - at
         copied = 0
         if start + 4 <= len(items):
             copied = 4
             for k in range(4):
-                item = items[_U(start + k)]
-                a[_U(at + k)] = first_half(item)
-                b[_U(at + k)] = second_half(item)
+                _copy(items, start + k, a, b, at + k)
         for k in range(copied, length):
-            item = items[_U(start + k)]
-            a[_U(at + k)] = first_half(item)
-            b[_U(at + k)] = second_half(item)
+            _copy(items, start + k, a, b, at + k)
 
 
 @njit(cache=True, nogil=True)
