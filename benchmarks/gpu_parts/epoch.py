@@ -15,6 +15,8 @@ from enfa.nn import GraphedStep
 from gpu_parts.cases import POLICIES, Case, Dataset, loss_for, model_for
 
 MOST = 60  # batches of an epoch
+STEPS = 400  # timed, at least: several times as many as workers keep ready
+WARM = 20  # epochs at most, until every bucket has been met twice
 
 
 def _loader(data: Dataset, policy: str, model: Any, batch: int, workers: int) -> tuple[PackedLoader, float]:
@@ -61,7 +63,7 @@ def _steps_ms(loader: PackedLoader, step: GraphedStep) -> tuple[float, int]:
 
 
 def epoch(case: Case, data: Dataset, policy: str, batch: int, workers: int | None = None) -> dict[str, Any]:
-    """Every graph is captured in the first epochs; of three more, the fastest counts."""
+    """Epochs until none runs a step eagerly any more, then as many as it takes for a sustained rate."""
     gc.collect()
     torch.cuda.empty_cache()
     workers = default_workers() if workers is None else workers
@@ -71,20 +73,25 @@ def epoch(case: Case, data: Dataset, policy: str, batch: int, workers: int | Non
     made = time.perf_counter() - begin
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True, capturable=True)
     step = GraphedStep(model, optimiser, loss_for(data))  # type: ignore[arg-type]
-    first = [_timed(loader, step) for _ in range(3)]
+    first: list[float] = []
+    before = -1
+    while len(first) < 3 or (step.eager_steps > before and len(first) < WARM):
+        before = step.eager_steps
+        first.append(_timed(loader, step))
     before = step.eager_steps
-    seconds = [_timed(loader, step) for _ in range(3)]
+    seconds = [_timed(loader, step) for _ in range(max(3, -(-STEPS // len(loader))))]
     eager = step.eager_steps - before
     alone = _timed(loader, None)
     ms, replayed = _steps_ms(loader, step)
     loader.close()
-    best = min(seconds)
+    each = sum(seconds) / len(seconds) / len(loader)
     return {
         "batches": len(loader), "workers": workers, "buckets": str(loader.buckets), "captured": step.capture,
         "block_mb": [round(b.nbytes / 1e6, 1) for b in loader.buckets.all], "unpadded": loader.unpadded,
         "eager_in_timed": eager, "compile_s": compile_s, "ready_s": made, "first_epochs_s": first,
         "epoch_s": seconds, "batches_alone_s": alone, "steps_ms": ms, "replayed": replayed,
-        "ratio": 1e3 * best / len(loader) / (ms / max(replayed, 1)),
+        "epoch_ms_per_step": 1e3 * each, "timed_steps": len(seconds) * len(loader),
+        "ratio": 1e3 * each / (ms / max(replayed, 1)),
     }  # fmt: skip
 
 
@@ -94,7 +101,8 @@ def line_of(row: dict[str, Any]) -> str:
         return head + row.get("error", "")[-200:]
     step = row["steps_ms"] / max(row["replayed"], 1)
     return head + (
-        f"epoch {1e3 * min(row['epoch_s']):8.1f} ms of {row['batches']} steps, step {step:.3f} ms, ratio {row['ratio']:.2f}; "
+        f"{row['epoch_ms_per_step']:.3f} ms per step in epochs of {row['batches']}, alone {step:.3f} ms, ratio "
+        f"{row['ratio']:.2f}; "
         f"batches alone {1e3 * row['batches_alone_s'] / row['batches']:.3f} ms each by {row['workers']} workers; "
         f"{row['buckets']}; unpadded {row['unpadded']}, eager {row['eager_in_timed']}"
     )
