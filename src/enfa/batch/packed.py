@@ -6,26 +6,23 @@ process knows what stands where in a block, because padding has left only a few 
 
 from __future__ import annotations
 
-import mmap
 import multiprocessing
 import os
-import warnings
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from enfa.batch.buckets import Buckets
 from enfa.batch.dataset import CompiledDataset
-from enfa.batch.fill import Block, Filler
 from enfa.batch.loader import Batches
-from enfa.batch.padding import Bucket, Form, countable
+from enfa.batch.padding import Bucket
+from enfa.batch.ring import Ring
 from enfa.batch.workers import Workers
-from enfa.plan.prepare import Needs, lean, prepare
+from enfa.batch.writing import Writer, lean_plan
+from enfa.plan.prepare import Needs
 from enfa.plan.table import Plan
 
 __all__ = ["Packed", "PackedLoader", "default_workers"]
@@ -58,54 +55,6 @@ class Packed:
             assert self.large is not None
             return self.large
         return self.bucket.view(self.block)
-
-
-class _Writer:
-    """(Epoch, number of the batch in it, place in the ring) -> number of the bucket, or -1. Runs in the workers."""
-
-    def __init__(
-        self, compiled: CompiledDataset, needs: Needs, sampled: Batches, buckets: Buckets, ring: np.ndarray
-    ) -> None:
-        self.compiled, self.needs, self.sampled = compiled, needs, sampled
-        self.buckets, self.ring = buckets, ring
-        self._arrays: dict[tuple[int, int], list[np.ndarray]] = {}
-        self._blocks: dict[tuple[int, int], Block] = {}
-        self._fillers: dict[Form, Filler | None] = {}
-        self._epoch: tuple[int, list[np.ndarray]] = -1, []
-
-    def __call__(self, epoch: int, i: int, place: int) -> int:
-        if self._epoch[0] != epoch:
-            self._epoch = epoch, self.sampled.batches(epoch)
-        plan = self.compiled.plan(self._epoch[1][i], tables=self.needs.tables)
-        form, numbers = self.buckets.of(plan)
-        if form is None or not countable(plan):
-            return -1
-        if form not in self._fillers:
-            self._fillers[form] = Filler(form, self.needs) if Filler.takes(form.plan, self.needs) else None
-        filler = self._fillers[form]
-        if filler is not None:
-            filled = filler.fill(plan, (self._block(filler, number, place) for number in numbers))
-            return -1 if filled is None else numbers[filled]
-        found = self.buckets.find(prepare(plan, self.needs))
-        if found is None:
-            return -1
-        self.buckets.all[found[0]].write(found[1], self._in_ring(found[0], place))
-        return found[0]
-
-    def _in_ring(self, number: int, place: int) -> list[np.ndarray]:
-        """A bucket's arrays in a place of the ring."""
-        if (number, place) not in self._arrays:
-            self._arrays[number, place] = self.buckets.all[number].arrays(self.ring[place])
-        return self._arrays[number, place]
-
-    def _block(self, filler: Filler, number: int, place: int) -> Block:
-        if (number, place) not in self._blocks:
-            self._blocks[number, place] = filler.block(self.buckets.all[number], self._in_ring(number, place))
-        return self._blocks[number, place]
-
-
-def lean_plan(compiled: CompiledDataset, graphs: np.ndarray, needs: Needs) -> Plan:
-    return lean(prepare(compiled.plan(graphs, tables=needs.tables), needs), needs)
 
 
 class PackedLoader:
@@ -147,16 +96,11 @@ class PackedLoader:
         places = self.num_workers * _AHEAD + _HELD + 1
         if self.num_workers:  # a multiple, so that each worker has places of its own: memory is slow when first touched
             places = -(-places // self.num_workers) * self.num_workers
-        size = -(-max(self.buckets.nbytes, 1) // mmap.PAGESIZE) * mmap.PAGESIZE
-        # anonymous: files in /dev/shm are often limited to a few megabytes
-        self._memory = mmap.mmap(-1, places * size)
-        self.ring = np.frombuffer(self._memory, np.uint8).reshape(places, size)
-        self._blocks = torch.from_numpy(self.ring)
+        self.ring = Ring(places, self.buckets.nbytes)
         self._given: list[Packed | None] = [None] * places
         self._kept: list[Packed] | None = None
-        self._write = _Writer(compiled, needs, self.sampled, self.buckets, self.ring)
+        self._write = Writer(compiled, needs, self.sampled, self.buckets, self.ring.bytes)
         self._workers: Workers | None = None
-        self._registered: Any = None  # what undoes it
         # what is made next and what is taken next: epoch, number of the batch in it
         self._made = self._taken = (0, 0)
         self._place = 0  # in the ring, of what is taken next
@@ -223,7 +167,9 @@ class PackedLoader:
             return
         if self._workers is None and self.num_workers:
             self._workers = Workers(self.num_workers, self._write)
-        self._register()
+        # after the workers were forked, so that they share nothing with CUDA; blocks that are kept are pinned one by one
+        if self.pin and not self.keep:
+            self.pin = self.ring.register()
         while self._workers is not None and self._workers.waiting:  # not wanted any more
             self._workers.take()
         self._made = self._taken = (epoch, 0)
@@ -256,17 +202,14 @@ class PackedLoader:
         if self._workers is not None:
             self._workers.close()
             self._workers = None
-        if self._registered is not None:
-            torch.cuda.synchronize()  # nothing is being copied any more
-            self._registered()
-            self._registered = None
+        self.ring.unregister()
 
     def _packed(self, graphs: np.ndarray, number: int, place: int) -> Packed:
         if number < 0:
             self.unpadded += 1
             return Packed(graphs, None, None, lean_plan(self.compiled, graphs, self.needs))
         bucket = self.buckets.all[number]
-        packed = self._given[place] = Packed(graphs, bucket, self._blocks[place, : bucket.nbytes])
+        packed = self._given[place] = Packed(graphs, bucket, self.ring.blocks[place, : bucket.nbytes])
         return packed
 
     def _keep(self, kept: list[Packed], packed: Packed) -> list[Packed] | None:
@@ -277,14 +220,3 @@ class PackedLoader:
             block = packed.block.clone()
             packed = Packed(packed.graphs, packed.bucket, block.pin_memory() if self.pin else block)
         return [*kept, packed]
-
-    def _register(self) -> None:
-        """After the workers were forked, so that they share nothing with CUDA."""
-        if self.pin and not self.keep and self._registered is None:  # blocks that are kept are pinned one by one
-            runtime, first = torch.cuda.cudart(), self._blocks.data_ptr()
-            code = int(runtime.cudaHostRegister(first, self._blocks.numel(), 0))
-            if code:
-                self.pin = False
-                warnings.warn(f"Copies to the GPU will wait: CUDA could not register memory (error {code})", stacklevel=2)
-            else:  # also when nobody closes it: memory that is freed while it is registered spoils its addresses
-                self._registered = weakref.finalize(self, runtime.cudaHostUnregister, first)
