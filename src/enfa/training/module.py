@@ -1,11 +1,11 @@
-"""The Lightning module and the data module. Importing this file needs Lightning (the extra ``enfa[train]``)."""
+"""The Lightning module. Importing this file needs Lightning (the extra ``enfa[train]``)."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,20 +13,19 @@ import torch.distributed as dist
 from torch import Tensor
 from torchmetrics import SumMetric
 
-from enfa.batch import CompiledDataset, DataLoader
-from enfa.batch.packed import Packed, PackedLoader
+from enfa.batch.packed import Packed
 from enfa.nn.graphed import GraphedForward, GraphedStep
 from enfa.plan.pack import pack, unpack
 from enfa.plan.prepare import Needs, lean, prepare
 from enfa.plan.table import Plan
-from enfa.training.build import Problem, make_model, training_draw
+from enfa.training.build import Problem, make_model
 from enfa.training.config import Config
 from enfa.training.disk import write_csv
-from enfa.training.graphed import Chunks, on_gpu, uses_graphs, workers
+from enfa.training.graphed import uses_graphs
 from enfa.training.lightning import pl
 from enfa.training.score import make_metric, summed_loss
 
-__all__ = ["Batches", "TrainingModule"]
+__all__ = ["TrainingModule", "moved"]
 
 Batch = Plan | Iterator[Packed]
 
@@ -215,66 +214,3 @@ class TrainingModule(pl.LightningModule):
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         self.curve, self._earlier = list(checkpoint["enfa"]["curve"]), checkpoint["enfa"]["seconds"]
-
-
-class Batches(pl.LightningDataModule):
-    """The loaders of one split. In distributed training every rank gets its part of every batch."""
-
-    def __init__(self, config: Config, compiled: CompiledDataset, split: dict[str, np.ndarray]) -> None:
-        super().__init__()
-        self.config, self.compiled, self.split = config, compiled, split
-        self._open: dict[str, PackedLoader] = {}
-
-    def _packed(self, part: str) -> Chunks:
-        c, module = self.config, cast(TrainingModule, cast(pl.Trainer, self.trainer).lightning_module)
-        module.labels = cast(Tensor, self.compiled.y)
-        loader = PackedLoader(
-            self.compiled, module.model.needs, c.batch_size, part == "train", workers(c), c.seed,
-            graphs=self.split[part], pin=on_gpu(c),
-        )  # fmt: skip
-        self._open[part] = loader
-        return Chunks(loader)
-
-    def report(self) -> dict[str, dict[str, Any]]:
-        """What padding costs, by part of the split: nothing where batches are not padded."""
-        return {
-            part: {
-                "padding": str(of.buckets), "mb": [round(b.nbytes / 1e6, 2) for b in of.buckets.all],
-                "unpadded": of.unpadded, "workers": of.num_workers,
-            }
-            for part, of in self._open.items()
-        }  # fmt: skip
-
-    def teardown(self, stage: str) -> None:
-        for loader in self._open.values():
-            loader.close()
-
-    def _loader(self, part: str) -> DataLoader | Chunks:
-        c, trainer = self.config, self.trainer
-        if part != "test" and trainer is not None and cast(TrainingModule, trainer.lightning_module).graphed:
-            return self._packed(part)
-        shard = (0, 1) if trainer is None else (trainer.global_rank, trainer.world_size)
-        needs = None
-        if trainer is not None and trainer.strategy.root_device.type != "cpu":
-            needs = cast(TrainingModule, trainer.lightning_module).model.needs
-        return DataLoader(
-            self.compiled,
-            c.batch_size,
-            shuffle=part == "train",
-            num_workers=workers(c),
-            max_rows=c.max_rows,
-            seed=c.seed,
-            graphs=self.split[part],
-            shard=shard,
-            needs=needs,
-            draw=training_draw(c) if part == "train" else None,
-        )
-
-    def train_dataloader(self) -> DataLoader | Chunks:
-        return self._loader("train")
-
-    def val_dataloader(self) -> DataLoader | Chunks:
-        return self._loader("valid")
-
-    def test_dataloader(self) -> DataLoader | Chunks:
-        return self._loader("test")

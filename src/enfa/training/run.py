@@ -23,8 +23,9 @@ from enfa.training.graphed import uses_graphs
 from enfa.training.record import Record, hardware
 
 if TYPE_CHECKING:
+    from enfa.training.data import Batches
     from enfa.training.lightning import pl
-    from enfa.training.module import Batches, TrainingModule
+    from enfa.training.module import TrainingModule
 
 __all__ = ["BEST", "LAST", "evaluate", "fit", "folder_of", "prepare"]
 
@@ -86,7 +87,8 @@ class Prepared:
 
 def prepare(config: Config, progress: bool = False) -> Prepared:
     needs_lightning()
-    from enfa.training.module import Batches, TrainingModule
+    from enfa.training.data import Batches
+    from enfa.training.module import TrainingModule
 
     if config.threads is not None:
         torch.set_num_threads(config.threads)
