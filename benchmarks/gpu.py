@@ -83,9 +83,8 @@ class Run:
         limits = ceilings()
         print("ceilings", {k: f"{v:.3g}" for k, v in limits.items()}, flush=True)
         rows: list[dict[str, Any]] = []
-        if self.variants and (self.out / "steps.json").exists():  # the other variants stay as they were measured
-            old = json.loads((self.out / "steps.json").read_text())["results"]["rows"]
-            rows = [row for row in old if row["variant"] not in self.variants]
+        if self.variants and (self.out / "steps.json").exists():  # what is not measured again stays as it is
+            rows = json.loads((self.out / "steps.json").read_text())["results"]["rows"]
         for batch, policy, variant in ORDER:
             for case in self.cases:
                 if self.over() or (self.variants and variant not in self.variants):
@@ -100,6 +99,7 @@ class Run:
                     print(row["error"], flush=True)
                 if "ms" in row:
                     row |= floor_of(row, limits, case.targets.get(batch) if policy == "marking" else None)
+                rows = [old for old in rows if any(old[k] != row[k] for k in ("case", "batch", "policy", "variant"))]
                 rows.append(row)
                 print(line_of(row), f"  took {time.perf_counter() - begin:.1f} s", flush=True)
                 for kernel in row.get("kernels", [])[: 14 if batch == 128 else 0]:

@@ -4,7 +4,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from enfa.nn.linear import through
+from enfa.nn.linear import in_a_row, through
+
+ACT, TIED = nn.ReLU(), nn.Linear(5, 5)
 
 
 class Doubled(nn.Linear):
@@ -27,6 +29,7 @@ class Backwards(nn.Sequential):
         nn.Sequential(nn.ReLU(), nn.ReLU(), nn.Linear(5, 5), nn.ReLU(), nn.ReLU(), nn.Linear(5, 5)),
         nn.Sequential(nn.Linear(5, 5), nn.GELU(), nn.Linear(5, 5), nn.ReLU6()),
         nn.Sequential(Doubled(5, 5), nn.ReLU(), nn.Linear(5, 5, bias=False)),
+        nn.Sequential(nn.Linear(5, 5), ACT, nn.Linear(5, 5), ACT, TIED, TIED, ACT),
         nn.Sequential(),
         Backwards(nn.Linear(5, 5), nn.ReLU(), nn.Linear(5, 5)),
         nn.Linear(5, 5),
@@ -37,6 +40,8 @@ class Backwards(nn.Sequential):
 def test_through_is_what_the_modules_compute(modules: nn.Module) -> None:
     x = torch.randn(7, 5)
     assert torch.equal(through(modules, x), modules(x))
+    if type(modules) is nn.Sequential:
+        assert torch.equal(in_a_row(modules, x), modules(x))
 
 
 @pytest.mark.parametrize("place", [None, 0, 1, 2])
@@ -44,5 +49,15 @@ def test_hooks_are_called(place: int | None) -> None:
     modules = nn.Sequential(nn.Linear(5, 5), nn.ReLU(), nn.Linear(5, 5))
     seen: list[Tensor] = []
     (modules if place is None else modules[place]).register_forward_hook(lambda *a: seen.append(a[2]))
-    through(modules, torch.randn(7, 5))
+    in_a_row(modules, torch.randn(7, 5))
     assert len(seen) == 1
+
+
+def test_hooks_on_all_modules_are_called() -> None:
+    modules, seen = nn.Sequential(nn.Linear(5, 5), nn.ReLU()), []
+    hook = nn.modules.module.register_module_forward_hook(lambda module, *_: seen.append(type(module)))
+    try:
+        in_a_row(modules, torch.randn(7, 5))
+    finally:
+        hook.remove()
+    assert seen == [nn.Linear, nn.ReLU, nn.Sequential]

@@ -68,6 +68,15 @@ def test_long_lists_are_summed_without_loss(weighted: bool) -> None:
     assert (table.grad - grad).abs().max() <= 32 * torch.finfo(torch.float32).eps * grad.max()
 
 
+def test_long_lists_behind_many_empty_ones() -> None:
+    lengths = [0] * 700 + [5000] + [0] * 300 + [1] + [0] * 9
+    ptr = torch.tensor([0, *lengths]).cumsum(0)
+    row = torch.arange(int(ptr[-1])) % 3
+    table = torch.tensor([[1.0], [2.0], [4.0]])
+    found = weighted_sum(table, Sums(ptr, row, torch.ones_like(row)))
+    assert found[700] == table[row[:5000]].sum() and found[1001] == table[row[5000]] and found.sum() == found[[700, 1001]].sum()
+
+
 def test_segment_sum() -> None:
     entries = torch.randn(6, 2, dtype=torch.float64, requires_grad=True)
     ptr, segment = torch.tensor([0, 2, 2, 6]), torch.tensor([0, 0, 2, 2, 2, 2])

@@ -41,6 +41,7 @@ def test_a_value_that_is_made_otherwise() -> None:
     places = Places(_pair(0))
     assert places.tensors(_pair(1, other=True)) is None
     assert places.tensors(_pair(1, key="other")) is None
+    assert Places(_pair(0, other=True)).tensors(_pair(1)) is None
 
 
 def test_walks_leave_nothing_to_the_garbage_collector() -> None:

@@ -10,6 +10,7 @@ from cases import POLICIES
 from torch_geometric.data import Data
 
 import enfa
+from enfa.batch import PackedLoader
 from enfa.graphs import check_graphs
 from enfa.plan import distinct, hubs
 from enfa.plan.kernels.walk import HUB
@@ -151,6 +152,23 @@ def test_affected_pairs_are_bounded(readout, monkeypatch):
     monkeypatch.setattr(hubs, "STORED", 2**17)
     with pytest.raises(ValueError, match=r"pairs that an edit affects .* node 0 of graph 0 has 500 incoming edges"):
         enfa.make_plan([star], enfa.NodeMarking(), spec)
+
+
+@pytest.mark.parametrize("nodes", [50_000, 70_000])  # beyond 2^31 pairs, and beyond 2^32
+@pytest.mark.parametrize("context", [None, "dss"])
+def test_a_row_may_stand_for_more_pairs_than_int32_counts(nodes, context):
+    """In a cycle of equal nodes nearly all (subgraph, node) pairs are one row."""
+    here = torch.arange(nodes)
+    ends = torch.stack([here, (here + 1) % nodes])
+    cycle = Data(x=torch.ones(nodes, 1), edge_index=torch.cat([ends, ends.flip(0)], 1))
+    torch.manual_seed(0)
+    model = enfa.DSGNN(1, 4, 2, 2) if context is None else enfa.DSSGNN(1, 4, 2, 2, context=context)
+    plan = enfa.make_plan([cycle], enfa.NodeMarking(), model.spec)
+    assert all(int(layer.copies.sum()) == nodes**2 and int(layer.copies.min()) > 0 for layer in plan.layers)
+    assert model.double().train()(plan).isfinite().all()
+    compiled = enfa.compile([cycle, cycle], enfa.NodeMarking(), model.spec, progress=False)
+    for batch in PackedLoader(compiled, model.needs, 1):
+        assert all(int(layer.copies.sum()) == nodes**2 for layer in batch.plan.layers)
 
 
 def test_generator():

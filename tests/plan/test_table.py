@@ -8,7 +8,7 @@ import torch
 from torch_geometric.data import Data
 
 import enfa
-from enfa.plan.table import Plan
+from enfa.plan.table import Plan, Sums
 from enfa.testing import random_graphs
 
 
@@ -168,3 +168,9 @@ def test_to_moves_every_tensor() -> None:
     assert len(plan.tensors()) > 20 and moved.spec == plan.spec
     again = plan.to("cpu")
     assert torch.equal(again.layers[1].links.in_row, plan.layers[1].links.in_row)
+
+
+def test_what_int32_cannot_hold_is_refused() -> None:
+    """Never wrapped round."""
+    with pytest.raises(ValueError, match="fewer than 2.31 rows and messages in a plan, got 3000000000 in 'count' of its Sums"):
+        Sums(torch.tensor([0, 1]), torch.tensor([0]), torch.tensor([3 * 10**9]))

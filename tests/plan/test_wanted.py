@@ -46,3 +46,12 @@ def test_a_plan_that_was_broken_off_leaves_nothing_behind() -> None:
     broken = Wanted(numbers)
     broken.add(np.array([3, 4]))
     assert Wanted(numbers).add(np.array([4, 7])).tolist() == [0, 1]
+
+
+def test_more_items_than_int32_counts_are_refused() -> None:
+    table = KeyTable.from_arrays(np.zeros(1), np.array([0, 0]), np.zeros(0), np.zeros(0))
+    table.heads = np.array([0, 1_500_000_000 << 32], np.int64)  # as if it were that long
+    rows = np.zeros(3, np.int32)
+    for ask in (lambda: items_of(table, rows), lambda: Wanted(Numbers(1)).add_owns(table, rows)):
+        with pytest.raises(ValueError, match="4500000000: plan fewer graphs"):
+            ask()

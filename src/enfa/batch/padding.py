@@ -91,6 +91,8 @@ class _Part:
 
     def holds(self, tensor: Tensor) -> bool:
         """Whether there is room for an array of a plan."""
+        if tensor.dtype != self.dtype:
+            return False
         return tensor.shape[self.along] <= self.shape[self.along] if self.shape else True
 
 

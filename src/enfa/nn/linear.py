@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import _global_forward_hooks, _global_forward_pre_hooks
 
 from enfa.nn.triton import accelerated
 
-__all__ = ["fusable", "hooked", "linear_of", "plain", "through"]
+__all__ = ["fusable", "hooked", "in_a_row", "linear_of", "plain", "through"]
 
 
 WIDE = 64  # where wider products may be TF32's, the vendor's own kernels are the fastest
@@ -16,7 +17,7 @@ WIDE = 64  # where wider products may be TF32's, the vendor's own kernels are th
 def hooked(module: nn.Module) -> bool:
     """Whether somebody else has a hand in what a module computes: hooks make weights, or look on."""
     hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-    return any(getattr(module, name) for name in hooks)
+    return any(getattr(module, name) for name in hooks) or bool(_global_forward_hooks or _global_forward_pre_hooks)
 
 
 def plain(linear: nn.Module) -> bool:
@@ -28,7 +29,10 @@ def fusable(linear: nn.Linear, x: Tensor) -> bool:
     """Whether our own kernels compute what a linear computes."""
     if not plain(linear) or not accelerated(x) or x.dtype != torch.float32 or torch.is_autocast_enabled(x.device.type):
         return False
-    if not linear.weight.is_contiguous():
+    weight, bias = linear.weight, linear.bias
+    if not weight.is_contiguous() or weight.dtype != x.dtype or not weight.numel():
+        return False
+    if bias is not None and not bias.is_contiguous():
         return False
     return torch.get_float32_matmul_precision() == "highest" or max(linear.weight.shape) <= WIDE
 
@@ -48,9 +52,15 @@ def linear_of(linear: nn.Linear, x: Tensor, relu: bool = False) -> Tensor:
 
 
 def through(modules: nn.Module, x: Tensor) -> Tensor:
-    """modules(x); where they stand in a row, every linear and the ReLU behind it in one go."""
-    steps = list(modules.children())
-    if type(modules) is not nn.Sequential or any(hooked(m) for m in [modules, *steps]):
+    """modules(x); on CUDA, where they stand in a row, every linear and the ReLU behind it in one go."""
+    if not accelerated(x) or type(modules) is not nn.Sequential or "forward" in vars(modules):
+        return modules(x)
+    return in_a_row(modules, x)
+
+
+def in_a_row(modules: nn.Sequential, x: Tensor) -> Tensor:
+    steps = list(modules)
+    if any(hooked(m) for m in [modules, *steps]):
         return modules(x)
     done = False
     for module, behind in zip(steps, [*steps[1:], None]):

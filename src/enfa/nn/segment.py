@@ -43,7 +43,7 @@ def _bag_in_pieces(index: Tensor, table: Tensor, ptr: Tensor, weight: Tensor | N
     """embedding_bag adds one term after the other: over very many the errors add up (see :mod:`enfa.nn.blocks`)."""
     if int(ptr.diff().max()) <= PIECE:
         return _bag(index, table, ptr, weight)
-    cuts = torch.cat([ptr, torch.arange(PIECE, int(ptr[-1]), PIECE, dtype=ptr.dtype)]).sort().values
+    cuts = torch.cat([ptr, torch.arange(PIECE, int(ptr[-1]), PIECE, dtype=ptr.dtype)]).unique()
     pieces = _bag(index, table, cuts, weight)
     return _bag_in_pieces(torch.arange(len(pieces)), pieces, torch.searchsorted(cuts, ptr), None)
 

@@ -143,6 +143,8 @@ def _pick(value: Any, tree: Any, found: list[Tensor]) -> bool:
             if there is not None:
                 return False
         elif part is True:
+            if not isinstance(there, Tensor):
+                return False
             found.append(there)
         elif not _pick(there, part, found):
             return False

@@ -52,7 +52,7 @@ def ego_plan(graphs: GraphSet, edits: Edits, spec: Spec, hops: PivotHops | None 
     base = graph_links(graphs, edits, spec, first=pairs)
     links = Links(
         torch.cat([tensor(ego), base.self_row]),
-        torch.cat([tensor(ptr), base.in_ptr[1:] + int(ptr[-1])]),
+        torch.cat([tensor(ptr), base.in_ptr[1:].long() + int(ptr[-1])]),
         torch.cat([tensor(src), base.in_row]),
         torch.cat([tensor(kind), base.in_edge]),
     )

@@ -122,7 +122,9 @@ class Slicer:
         wanted.replace(delta_row)
         off = self._read_off(graphs, sub, sub_graph, wanted)
         # how many (subgraph, node) pairs a row of table L stands for
-        copies = np.zeros(wanted.count, np.int32)
+        sub_size = s.sub_size[sub]
+        pairs = int(sub_size.sum())
+        copies = np.zeros(wanted.count, np.int32 if pairs < 2**31 else np.int64)
         add_up(base_row, using[node_graph], copies)
         add_sums(delta_ptr, delta_row, delta_count, np.bincount(sub_delta, minlength=deltas.count), copies)
 
@@ -139,7 +141,7 @@ class Slicer:
 
         own = tables.start.heads[wanted.rows].astype(np.int32)
         _, mark, degree = items_of(tables.start, wanted.rows)
-        of_graph, sub_size = None, s.sub_size[sub]
+        of_graph = None
         if spec.share == "graph":
             position = np.full(len(s.node_ptr), -1, np.int64)
             position[graphs] = np.arange(len(graphs))
@@ -169,7 +171,7 @@ class Slicer:
                 sub_base=None if s.keeps is None else tensor(np.where(edited, sub_graph, len(graphs))),
             ),
             limits=s.limits,
-            num_pairs=int(sub_size.sum()),
+            num_pairs=pairs,
             graph_ids=tensor(graphs),
         )
         if all_tables:
@@ -234,11 +236,11 @@ class Slicer:
                 encoder, _ = self._links(layer.encoder, encoded, contexts)
             sums = _sums(layer.context, contexts.rows, before if self.sources.spec.context == "input" else conv)
             context = Context(sums, encoder, tensor(of_nodes))
-            conv_copies = np.zeros(conv.count, np.int32)
+            conv_copies = np.zeros(conv.count, copies.dtype)
             add_up(source, copies, conv_copies)
             links, self_row = self._links(layer.rows, conv, before)
             result = Layer(links, torch.from_numpy(conv_copies), tensor(source), context, tensor(context_row))
             base, copies = source[base], conv_copies
-        before_copies = np.zeros(before.count, np.int32)
+        before_copies = np.zeros(before.count, copies.dtype)
         add_up(self_row, copies, before_copies)
         return result, self_row[base], before_copies

@@ -47,11 +47,23 @@ def _check_ptr(what: str, ptr: Tensor, length: int) -> None:
         raise ValueError(f"Expected '{what}' to rise from 0 to {length}, got {ptr.tolist()[:3]}...")
 
 
+def fits_int32(values: Tensor) -> bool:
+    if values.is_meta or not values.numel():
+        return True
+    return int(values.max()) < 2**31 and int(values.min()) >= -(2**31)
+
+
 def _shorten(part: Any, *names: str) -> None:
-    """int32 arrays of whatever integers were given: a plan has fewer than 2^31 rows and messages, and moves half the bytes."""
+    """int32 arrays of whatever integers were given: half the bytes to move."""
     for name in names:
         given = getattr(part, name)
         if given.dtype != torch.int32:
+            if not fits_int32(given):
+                kind = type(part).__name__
+                raise ValueError(
+                    f"Expected fewer than 2^31 rows and messages in a plan, got {int(given.max())} in '{name}' of its "
+                    f"{kind}: plan fewer graphs at a time"
+                )
             setattr(part, name, given.to(torch.int32))
 
 
@@ -119,14 +131,16 @@ class Layer(Arrays):
     """
 
     links: Links
-    copies: Tensor  # int32 [R]: (subgraph, node) pairs that a conv row stands for; 0 for one that nobody counts
+    # int32 [R], int64 where it must be: (subgraph, node) pairs that a conv row stands for; 0 for one that nobody counts
+    copies: Tensor
     source: Tensor | None = None  # int64 [R'], None: the conv rows themselves
     context: Context | None = None
     context_row: Tensor | None = None  # int64 [R']
     cache: dict[str, Any] = field(default_factory=dict, repr=False, init=False)
 
     def __post_init__(self) -> None:
-        _shorten(self, "copies")
+        if fits_int32(self.copies):  # one row may stand for more (subgraph, node) pairs than that
+            _shorten(self, "copies")
 
     @property
     def num_rows(self) -> int:
@@ -153,7 +167,7 @@ class Readout(Arrays):
     sub_size: Tensor  # int64 [S], nodes of each subgraph
     sub_base: Tensor | None = None  # int64 [S], the graph whose base rows count, or the number of graphs for none
     # only for spec.output == "root": T subgraphs that have roots, one or two each
-    root_row: Tensor | None = None  # int64 [T, roots], row of table L
+    root_row: Tensor | None = None  # int64 or int32 [T, roots], row of table L
     root_node: Tensor | None = None  # int64 [T, roots], nodes counted through the plan's graphs
     # only for spec.output == "node"
     nodes: Sums | None = None  # for every node of the plan's graphs, its rows of table L over the bag

@@ -12,6 +12,11 @@ __all__ = ["Numbers", "Wanted", "firsts_of", "items_of"]
 _LIMIT = 2**31 - 1
 
 
+def _check(entries: int) -> None:
+    if entries > _LIMIT:
+        raise ValueError(f"Expected fewer than 2^31 messages in a plan, got {entries}: plan fewer graphs at a time")
+
+
 class Numbers:
     """One int32 for each row of a table, in which :class:`Wanted` writes numbers.
 
@@ -67,7 +72,9 @@ class Wanted:
         """Mark the own rows of some keys; return their new numbers, and where the keys' items will begin."""
         self.reserve(len(rows))
         own, ptr = np.empty(len(rows), np.int32), np.empty(len(rows) + 1, np.int32)
-        self.count = descend(rows, table.heads, ptr, self.numbers.number, self.base, self.found, self.count, own)
+        known = (self.numbers.number, self.base, self.found, self.count)
+        self.count, end = descend(rows, table.heads, ptr, *known, own)
+        _check(end)
         return own, ptr
 
     @property
@@ -81,7 +88,7 @@ def items_of(
     """``(ptr, a, b)``, int32: the items of some rows' keys, one behind the other. ``ptr``, if it is known already."""
     if ptr is None:
         ptr = np.empty(len(rows) + 1, np.int32)
-        measure(rows, table.heads, ptr)
+        _check(measure(rows, table.heads, ptr))
     total = int(ptr[-1])
     a, b = np.empty(total + 4, np.int32), np.empty(total + 4, np.int32)
     gather(rows, table.heads, table.items, ptr, a, b)

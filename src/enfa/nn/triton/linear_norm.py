@@ -1,4 +1,4 @@
-"""relu(norm(linear(x))) as one operation: two or three kernels forwards, three to five backwards.
+"""relu(norm(linear(x))) as one operation: two to four kernels forwards, three to five backwards.
 
 Where a program holds the whole weight, the product's kernel takes the statistics of what it writes. Backwards, the gradient
 of the linear's outputs is not stored there: it is made row by row, and used for the inputs' and the weight's gradient at

@@ -18,7 +18,9 @@ from enfa.nn.triton.norm_kernels import (
 )
 from enfa.nn.triton.sums import accumulator, row_shares
 
-__all__ = ["Running", "counted_norm", "gradient_sums", "normalise", "scaling_of", "turn_gradient"]
+__all__ = [
+    "Running", "counted_norm", "gradient_sums", "normalise", "scaling_of", "statistics", "statistics_room", "turn_gradient",
+]  # fmt: skip
 
 Running = tuple[Tensor, Tensor, Tensor, float]
 

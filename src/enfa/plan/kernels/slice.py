@@ -67,7 +67,7 @@ def look_up(ids, number, base):
 
 @njit(cache=True, nogil=True)
 def measure(rows, heads, ptr):
-    """``ptr``: where the items of each of some keys begin once they stand one behind the other."""
+    """``ptr``: where the items of each of some keys begin once they stand one behind the other. Returns how many there are."""
     last = len(rows) - 1
     end = 0
     ptr[0] = 0
@@ -76,11 +76,12 @@ def measure(rows, heads, ptr):
         row = _U(rows[i])
         end += first_half(heads[row + _U(1)]) - first_half(heads[row])
         ptr[i + 1] = end
+    return end
 
 
 @njit(cache=True, nogil=True)
 def descend(rows, heads, ptr, number, base, found, count, own):
-    """:func:`measure`, and :func:`collect` for the keys' own numbers."""
+    """:func:`measure`, and :func:`collect` for the keys' own numbers. Returns what both return, :func:`collect` first."""
     last = len(rows) - 1
     end = 0
     ptr[0] = 0
@@ -94,7 +95,7 @@ def descend(rows, heads, ptr, number, base, found, count, own):
         new = _number(_U(second_half(head)), number, base, found, count)
         count += new == count
         own[i] = new
-    return count
+    return count, end
 
 
 @njit(cache=True, inline="always")
