@@ -53,7 +53,7 @@ def test_names_that_are_like_nothing(tmp_path: Path, wrong: str) -> None:
 )
 def test_missing_files_are_asked_for(tmp_path: Path, name: str, file: str) -> None:
     with pytest.raises(
-        FileNotFoundError, match=f"^{name} needs .* in {tmp_path / file}, which are not there"
+        FileNotFoundError, match=f"^{name} needs .* in {tmp_path / file}: not there"
     ):
         load(name, tmp_path)
     assert list(tmp_path.iterdir()) == []

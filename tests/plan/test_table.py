@@ -172,5 +172,5 @@ def test_to_moves_every_tensor() -> None:
 
 def test_what_int32_cannot_hold_is_refused() -> None:
     """Never wrapped round."""
-    with pytest.raises(ValueError, match="fewer than 2.31 rows and messages in a plan, got 3000000000 in 'count' of its Sums"):
+    with pytest.raises(ValueError, match=r"fewer than 2\^31 rows and messages in a plan, got 3000000000 in 'count'"):
         Sums(torch.tensor([0, 1]), torch.tensor([0]), torch.tensor([3 * 10**9]))

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -51,8 +52,10 @@ def test_mistakes(tmp_path: Path, text: str, message: str) -> None:
 
 @pytest.mark.parametrize("override", ["lr", "=3", "lr.x=3", "lr=[", "polizy=x"])
 def test_wrong_overrides(tmp_path: Path, override: str) -> None:
-    with pytest.raises(ValueError, match=r"c\.yaml: Expected"):
+    with pytest.raises(ValueError, match=rf"c\.yaml with {re.escape(override)}: Expected"):
         read_config(write(tmp_path / "c.yaml", "dataset: CSL"), [override])
+    with pytest.raises(ValueError, match=r"c\.yaml: Expected dropout"):
+        read_config(write(tmp_path / "c.yaml", "dataset: CSL\ndropout: 1"), [override])
 
 
 def test_numbers_that_yaml_reads_as_text_or_as_other_types(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_out_of_time_is_said(tmp_path: Path) -> None:
     assert not results.has(0, 0)
     text = markdown([results])
     assert (
-        "| n | accuracy | 76.7 | 70.0 | 1 | 1 of 1 runs ended at 3 epochs or later, of 100, for want of time |" in text
+        "| n | accuracy | 76.7 | 70.0 | 1 | the time was up after 3 of 100 epochs |" in text
     )
     results.add(replace(late, ended="all epochs"))
     assert results.has(0, 0) and len(results.records) == 1

@@ -8,18 +8,19 @@ from pathlib import Path
 import yaml
 
 from enfa.datasets import Benchmark, from_npz, load
+from enfa.datasets.compact import compact_file, from_compact
 from enfa.edits import Policy, policy_from
 
 __all__ = ["dataset_of", "layers_of", "policy_of", "words"]
 
 
 def dataset_of(name: str, root: Path) -> Benchmark:
-    """A dataset by its official name, from raw files below ``root``; or from an .npz file, by its path."""
+    """A dataset by its official name, from ``root/NAME.npz`` or raw files below ``root``; or an .npz file, by its path."""
     if name.endswith(".npz"):
         if not Path(name).is_file():
             raise FileNotFoundError(f"{name}: no such file")
         return from_npz(name)
-    return load(name, root)
+    return from_compact(name, root) if compact_file(name, root).is_file() else load(name, root)
 
 
 def policy_of(text: str) -> Policy:

@@ -27,7 +27,7 @@ def inspect(
     layers: Annotated[int, typer.Option(min=1, help="Message-passing layers.")] = 4,
     batch_size: Annotated[int, typer.Option(min=1, help="Graphs in a batch, for the expected speed-up.")] = 128,
     graph: Annotated[int | None, typer.Option(help="Only this graph; --plot then draws it with its bag.")] = None,
-    root: Annotated[Path, typer.Option(help="Folder of raw data; what is missing is downloaded.")] = Path("data"),
+    root: Annotated[Path, typer.Option(help="Folder of raw data, which may be downloaded, or of NAME.npz.")] = Path("data"),
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw rows per layer into this file (.png, .pdf, .svg).")] = None,
 ) -> None:

@@ -40,7 +40,7 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="Sample graphs: ten minutes on two cores.")] = False,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     only: Annotated[str, typer.Option(help=f"Some of {','.join(SECTIONS)}; all by default.")] = "",
-    data: Annotated[Path, typer.Option(envvar="ENFA_DATA", help="Folder of .npz files.")] = Path("../shared/data"),
+    data: Annotated[Path, typer.Option(envvar="ENFA_DATA", help="Folder of .npz files.")] = Path("data"),
     root: Annotated[Path | None, typer.Option(help="Raw files instead, as the official loaders lay them out.")] = None,
     datasets: Annotated[str, typer.Option(help="Some of the six, by name; all by default.")] = "",
     results: Annotated[Path, typer.Option(help="Folder of result files for the accuracy table.")] = Path("results"),

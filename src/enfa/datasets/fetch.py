@@ -39,7 +39,7 @@ def ensure_files(name: str, folder: Path, files: Sequence[str], url: str, also: 
     missing = _missing(folder, files)
     if missing:
         raise FileNotFoundError(
-            f"{name} needs {', '.join(missing)} in {folder}, which are not there, and {url} {reason}; "
+            f"{name} needs {', '.join(missing)} in {folder}: not there, and {url} {reason}; "
             f"download that yourself and put the files there."
         )
 

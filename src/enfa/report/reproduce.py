@@ -94,10 +94,14 @@ def write_pages(out: Path) -> bool:
         html=how_it_works_html(how_it_works_data()),
     )
     sections.insert(0, how)
-    first: dict[str, Any] = next(iter(stored.values()), {"machine": {}, "settings": {}})
-    machine, settings = first["machine"], first["settings"]
-    versions = ", ".join(f"{key} {value}" for key, value in machine.items())
-    footer = f"Written by enfa reproduce, scale {settings.get('scale', '–')}. {versions}."
+    scales = list(dict.fromkeys(s["settings"]["scale"] for s in stored.values()))
+    measured = {name: s["machine"] for name, s in stored.items() if name in MEASURE}
+    machines = {name: ", ".join(f"{key} {value}" for key, value in m.items()) for name, m in measured.items()}
+    listed = [
+        f"{', '.join(name for name in machines if machines[name] == machine)}: {machine}."
+        for machine in dict.fromkeys(machines.values())
+    ]
+    footer = " ".join([f"Written by enfa reproduce, scale {', '.join(scales) or '–'}. Measured on:", *listed])
     (out / "index.html").write_text(page_html(TITLE, LEAD, sections, footer))
     write_markdown(out / "report.md", TITLE, LEAD, sections, footer)
     return all(section.ok is not False for section in sections)

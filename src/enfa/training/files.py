@@ -71,4 +71,7 @@ def read_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
             values[key] = value
         return Config.make(values)
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+        if overrides:
+            read_config(path)  # says so where the file itself is wrong
+        where = f"{path} with {' '.join(overrides)}" if overrides else path
+        raise ValueError(f"{where}: {error}") from error

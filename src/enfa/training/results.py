@@ -91,8 +91,9 @@ class Results:
         notes = []
         late = [r for r in records if r.ended == OUT_OF_TIME]
         if late:
-            notes.append(f"{len(late)} of {len(records)} runs ended at {min(r.epochs for r in late)} epochs or later, "
-                         f"of {self.config.epochs}, for want of time")  # fmt: skip
+            epochs = " to ".join(str(n) for n in sorted({min(r.epochs for r in late), max(r.epochs for r in late)}))
+            which = "the time was up" if len(records) == 1 else f"the time of {len(late)} of {len(records)} runs was up"
+            notes.append(f"{which} after {epochs} of {self.config.epochs} epochs")
         at_target = sum(r.ended == "target reached" for r in records)
         if at_target:
             notes.append(f"{at_target} of {len(records)} runs stopped at the first epoch with {100 * _target(self):g}%")

@@ -151,8 +151,6 @@ def _trainer(config: Config, folder: Path, progress: bool, deadline: float | Non
     accelerator = {"gpu": "gpu", "cpu": "cpu", "auto": "gpu" if torch.cuda.is_available() else "cpu"}[
         config.accelerator
     ]
-    if accelerator == "gpu" and torch.cuda.device_count() < config.devices:
-        raise ValueError(f"Expected devices={config.devices} GPUs, got {torch.cuda.device_count()}")
     return pl.Trainer(
         default_root_dir=folder,
         accelerator=accelerator,
@@ -186,6 +184,9 @@ def fit(config: Config, *, resume: bool = False, progress: bool = True, deadline
         raise ValueError(f"{folder} holds a run already: --resume continues it; another 'out' or 'name' keeps both")
     if resume and not last.exists():
         raise FileNotFoundError(f"There is no run to resume in {folder}")
+    there = torch.cuda.device_count()
+    if config.accelerator == "gpu" and there < config.devices:
+        raise ValueError(f"Expected GPUs for accelerator=gpu and devices={config.devices}, PyTorch sees {there}")
     checkpoint = load_checkpoint(last) if resume else None
     if checkpoint is not None:
         check_same_run(last, checkpoint, config)

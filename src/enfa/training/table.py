@@ -64,19 +64,22 @@ _INTRO = """\
 Generated from the files under `results/` by `enfa table`; edit those, not this. Numbers are percent, mean ± standard
 deviation over runs, as they came out. The column *paper* is what the ENFA paper reports for the same setting.
 
-Protocol. PROTEINS, EXP and CEXP: ten stratified folds, one run each; the test fold is the validation fold, and the
-number is that of the one epoch whose mean over the folds is best. That is the practice of GIN and ESAN, which the paper
-follows; it chooses the epoch on the test data, so it flatters. `validation=next` chooses on another fold. Datasets with
-an official split: the test score of the epoch with the best validation score.
+Names are dataset, model (`ds`, `dss`) and policy: `nm` node marking, `nd` node deletion, `ed` edge deletion; behind them a
+conv where it is not GIN or GINE.
+
+Protocol. PROTEINS, EXP and CEXP: ten stratified folds, one run for each and for every seed; the test fold is the
+validation fold, and the number is that of the one epoch whose mean over the folds is best. That is the practice of GIN
+and ESAN, which the paper follows; it chooses the epoch on the test data, so it flatters. `validation=next` chooses on
+another fold. Datasets with an official split: the test score of the epoch with the best validation score.
 
 """
 
 
 def _runs(of: Results) -> str:
-    hardware = ", ".join(sorted({r.hardware for r in of.records}))
+    hardware = "; ".join(sorted({r.hardware for r in of.records}))
     seconds = sum(r.seconds for r in of.records) / len(of.records)
     epochs = sum(r.epochs for r in of.records) / len(of.records)
-    versions = ", ".join(sorted({f"enfa {r.version}, torch {r.torch}" for r in of.records}))
+    versions = "; ".join(sorted({f"enfa {r.version}, torch {r.torch}" for r in of.records}))
     seeds = ", ".join(str(s) for s in sorted({r.seed for r in of.records}))
     c = of.config
     return f"| {c.name} | {epochs:.0f} of {c.epochs} | {c.batch_size} | {seeds} | {seconds:.0f} | {hardware} | {versions} |"

@@ -52,7 +52,8 @@ class Conv(nn.Module):
     """Rows [R', in] of the table before -> conv rows [R, out].
 
     ``edge`` [KE, edge_dim] holds the features of every edge kind, ``degree`` the in-degrees, in the subgraph, of the
-    rows before [R'] and of the conv rows [R]. Both are None unless the class asks for them.
+    rows before [R'] and of the conv rows [R]. Both are None unless the class asks for them. Links are int32: indexing and
+    ``index_select`` take them, ``scatter_`` and ``torch.gather`` want ``.long()``.
     """
 
     reads_edges: bool = False
