@@ -59,6 +59,7 @@ def test_plot(sample: Path, options: list[str], tmp_path: Path) -> None:
         (["--policy", "edge_deletoin"], "did you mean 'edge_deletion'"),
         (["--graph", "4"], "paths has graphs 0 to 3, got graph 4"),
         (["--graph", "-1"], "got graph -1"),
+        (["--plot", "x.txt"], "Expected a file ending in .png, .pdf, .svg for --plot, got x.txt"),
     ],
 )
 def test_mistakes(sample: Path, options: list[str], message: str) -> None:

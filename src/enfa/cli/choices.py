@@ -11,7 +11,9 @@ from enfa.datasets import Benchmark, from_npz, load
 from enfa.datasets.compact import compact_file, from_compact
 from enfa.edits import Policy, policy_from
 
-__all__ = ["dataset_of", "layers_of", "policy_of", "words"]
+__all__ = ["check_picture", "dataset_of", "layers_of", "policy_of", "words"]
+
+PICTURES = (".png", ".pdf", ".svg")
 
 
 def dataset_of(name: str, root: Path) -> Benchmark:
@@ -44,6 +46,12 @@ def policy_of(text: str) -> Policy:
         raise ValueError(f"Expected a policy such as node_marking or ego_nets:hops=2, got {text!r}")
     values = {key: yaml.safe_load(value) for key, _, value in pairs}
     return policy_from(name.replace("-", "_"), **values)
+
+
+def check_picture(path: Path | None) -> None:
+    """Before any work: whether a picture can be written there."""
+    if path is not None and path.suffix not in PICTURES:
+        raise ValueError(f"Expected a file ending in {', '.join(PICTURES)} for --plot, got {path}")
 
 
 def words(text: str) -> list[str]:

@@ -11,7 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from enfa.cli.choices import dataset_of, policy_of
+from enfa.cli.choices import check_picture, dataset_of, policy_of
 from enfa.edits import POLICIES
 from enfa.report.inspection import draw_rows, inspect_bags, spec_for
 from enfa.report.picture import draw_sharing
@@ -33,6 +33,7 @@ def inspect(
 ) -> None:
     """What the bags cost and what is shared: rows per layer, bytes on disk, expected speed-up."""
     rule, waiting = policy_of(policy), Console(stderr=True)  # so that --json can be piped
+    check_picture(plot)
     with waiting.status(f"reading {dataset}"):
         data = dataset_of(dataset, root)
     graphs, title = data.graphs, data.name
@@ -53,6 +54,7 @@ def inspect(
         else:
             figure = draw_sharing(graphs[0], rule, spec_for(graphs, layers, rule), title=title)
         figure.savefig(plot)
+        waiting.print(f"Wrote {plot}.")
 
 
 def _show(found: dict[str, Any], title: str) -> None:

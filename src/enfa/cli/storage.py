@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from enfa.batch.key import FORMAT
-from enfa.cli.choices import dataset_of, layers_of, policy_of, words
+from enfa.cli.choices import check_picture, dataset_of, layers_of, policy_of, words
 from enfa.plan.make import unknown
 from enfa.plan.storage import LAYOUTS
 from enfa.report.machine import machine
@@ -42,6 +42,7 @@ def storage(
 ) -> None:
     """Bytes of the bags on disk: conventional, as ego nets (the paper), and as distinct rows. MB are 10^6 bytes."""
     names, chosen, counts = words(datasets), words(policies), layers_of(layers)
+    check_picture(plot)
     if layout not in LAYOUTS:
         raise unknown("the layout", layout, LAYOUTS)
     if not names or not chosen:
@@ -70,6 +71,7 @@ def storage(
         from enfa.report.storage_plot import draw_storage
 
         draw_storage(results, counts, layout).savefig(plot)
+        console.print(f"Wrote {plot}.")
 
 
 def _title(name: str) -> str:
