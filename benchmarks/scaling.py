@@ -124,8 +124,8 @@ def figures(path: Path) -> str:
         "|---|" + "--:|" * 8,
         *(_line(f) for f in sorted(plain, key=lambda f: (f["features"], f["nodes"]))),
         "",
-        f"{on['cpu']}, {on['threads']} threads, torch {on['torch']}, the fastest of three runs each while others used the "
-        "machine, too. From 10^4 nodes on, "
+        f"{on['cpu']}, {on['threads']} threads, torch {on['torch']}, the fastest of three runs each; CPU time is that of "
+        "both threads, plan and step. From 10^4 nodes on, "
         + "; ".join(_growth(sorted(s, key=lambda f: f["nodes"])) for s in series if len(s) > 2)
         + ".",
     ]
