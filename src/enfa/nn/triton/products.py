@@ -18,7 +18,7 @@ from torch import Tensor
 from enfa.nn.triton.split import NARROW, upper_part
 from enfa.nn.triton.sums import accumulator, row_shares
 
-__all__ = ["add_parts", "block", "precision", "tall_tile", "tall_times", "weight_parts"]
+__all__ = ["add_parts", "block", "gated", "precision", "tall_tile", "tall_times", "weight_parts"]
 
 @cache
 def _takes_bf16x6() -> bool:
@@ -43,7 +43,8 @@ def block(channels: int, most: int = 64) -> int:
 
 
 @triton.jit
-def _gated(x, gate, place, mask, GATED: tl.constexpr):
+def gated(x, gate, place, mask, GATED: tl.constexpr):
+    """x, where the gate is above 0 or where there is none."""
     value = tl.load(x + place, mask, 0)
     if GATED:
         value = tl.where(tl.load(gate + place, mask, 0) <= 0, 0, value)
@@ -77,12 +78,12 @@ def _tall_kernel(
         place = rows.to(tl.int64)[:, None]
         total = tl.zeros((ROWS, COLS), ACC)
         if K <= DEPTH:
-            a = _gated(x, gate, place * K + depth[None, :], here[:, None] & (depth < K)[None, :], GATED)
+            a = gated(x, gate, place * K + depth[None, :], here[:, None] & (depth < K)[None, :], GATED)
             total = tl.dot(a, whole, total, input_precision=PRECISION, out_dtype=ACC)
         else:
             for first in range(0, K, DEPTH):
                 k = first + depth
-                a = _gated(x, gate, place * K + k[None, :], here[:, None] & (k < K)[None, :], GATED)
+                a = gated(x, gate, place * K + k[None, :], here[:, None] & (k < K)[None, :], GATED)
                 at = k[:, None] * W_K + cols[None, :] * W_N
                 held = (k < K)[:, None] & inside[None, :]
                 b = tl.load(w + at, held, 0)
@@ -135,7 +136,7 @@ def _weight_kernel(
         r = start + tl.arange(0, DEPTH)
         here = r < end
         place = r.to(tl.int64)[:, None]
-        a = _gated(grad, gate, place * N + n[None, :], here[:, None] & (n < N)[None, :], GATED)
+        a = gated(grad, gate, place * N + n[None, :], here[:, None] & (n < N)[None, :], GATED)
         b = tl.load(x + place * K + k[None, :], here[:, None] & (k < K)[None, :], 0)
         total = tl.dot(tl.trans(a), b, total, input_precision=PRECISION, out_dtype=ACC)
         if BIAS:

@@ -14,7 +14,7 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from enfa.nn.triton.products import precision
+from enfa.nn.triton.products import gated, precision
 from enfa.nn.triton.sums import accumulator
 
 __all__ = ["MOST_ROWS", "small_linear"]
@@ -46,14 +46,6 @@ def _small_forward_kernel(
     tl.store(out + rows[:, None] * N + cols[None, :], total.to(out.dtype.element_ty), there & inside)
 
 
-@triton.jit
-def _small_grad(grad, out, at, mask, RELU: tl.constexpr):
-    value = tl.load(grad + at, mask, 0)
-    if RELU:
-        value = tl.where(tl.load(out + at, mask, 0) <= 0, 0, value)
-    return value
-
-
 @triton.jit(do_not_specialize=["R", "of_inputs"])
 def _small_backward_kernel(
     grad, out, x, w, of_x, of_w, of_b, R, of_inputs,
@@ -70,7 +62,7 @@ def _small_backward_kernel(
         there, inside = (rows < R)[:, None], (k < K)[None, :]
         for first in range(0, N, DEPTH):
             n = first + tl.arange(0, DEPTH)
-            a = _small_grad(grad, out, rows[:, None] * N + n[None, :], there & (n < N)[None, :], RELU)
+            a = gated(grad, out, rows[:, None] * N + n[None, :], there & (n < N)[None, :], RELU)
             b = tl.load(w + n[:, None] * K + k[None, :], (n < N)[:, None] & inside, 0)
             total = tl.dot(a, b, total, input_precision=PRECISION, out_dtype=ACC)
         tl.store(of_x + rows[:, None] * K + k[None, :], total.to(of_x.dtype.element_ty), there & inside)
@@ -83,7 +75,7 @@ def _small_backward_kernel(
         for first in range(0, R, DEPTH):
             rows = first + tl.arange(0, DEPTH)
             here = rows < R
-            a = _small_grad(grad, out, rows[None, :] * N + n[:, None], there & here[None, :], RELU)
+            a = gated(grad, out, rows[None, :] * N + n[:, None], there & here[None, :], RELU)
             b = tl.load(x + rows[:, None] * K + k[None, :], here[:, None] & inside, 0)
             total = tl.dot(a, b, total, input_precision=PRECISION, out_dtype=ACC)
             if BIAS:
