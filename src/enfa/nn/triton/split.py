@@ -50,29 +50,28 @@ def times_halves(upper_a, lower_a, upper_b, lower_b):
 
 
 @triton.jit
-def _split_kernel(w, parts, back, N: tl.constexpr, K: tl.constexpr, COLS: tl.constexpr, BLOCK: tl.constexpr):
-    """Columns of the transpose, by the programs 0 of the second axis, or of the weight [N, K] itself, by the others."""
-    turned = tl.program_id(1)
-    width = tl.where(turned == 0, N, K)
-    depth = tl.where(turned == 0, K, N)
-    along = tl.where(turned == 0, 1, K)
-    across = tl.where(turned == 0, K, 1)
+def _split_columns(
+    w, parts, back, width, depth, along, across, COLS: tl.constexpr, DEPTH: tl.constexpr
+):  # fmt: skip
+    """Some columns of a matrix [depth, width]."""
     cols = tl.program_id(0) * COLS + tl.arange(0, COLS)
-    most = tl.zeros((COLS,), tl.float32)
-    for first in range(0, depth, BLOCK):
-        rows = first + tl.arange(0, BLOCK)
-        there = (rows < depth)[:, None] & (cols < width)[None, :]
-        value = tl.load(w + rows[:, None] * along + cols[None, :] * across, there, 0)
-        most = tl.maximum(most, tl.max(tl.abs(value), 0))
-    up, down = scales(most)
-    tl.store(back + turned * N + cols, down, cols < width)
-    for first in range(0, depth, BLOCK):
-        rows = first + tl.arange(0, BLOCK)
-        there = (rows < depth)[:, None] & (cols < width)[None, :]
-        upper, lower = halves(tl.load(w + rows[:, None] * along + cols[None, :] * across, there, 0) * up[None, :])
-        place = parts + turned * 2 * N * K + rows[:, None] * width + cols[None, :]
-        tl.store(place, upper, there)
-        tl.store(place + N * K, lower, there)
+    rows = tl.arange(0, DEPTH)
+    there = (rows < depth)[:, None] & (cols < width)[None, :]
+    value = tl.load(w + rows[:, None] * along + cols[None, :] * across, there, 0)
+    up, down = scales(tl.max(tl.abs(value), 0))
+    upper, lower = halves(value * up[None, :])
+    place = parts + rows[:, None] * width + cols[None, :]
+    tl.store(place, upper, there)
+    tl.store(place + depth * width, lower, there)
+    tl.store(back + cols, down, cols < width)
+
+
+@triton.jit
+def _split_kernel(w, parts, back, N: tl.constexpr, K: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr):
+    if tl.program_id(1) == 0:
+        _split_columns(w, parts, back, N, K, 1, K, COLS, DEPTH)
+    else:
+        _split_columns(w, parts + 2 * N * K, back + N, K, N, K, 1, COLS, DEPTH)
 
 
 def split_weight(weight: Tensor) -> Halves | None:
@@ -82,6 +81,8 @@ def split_weight(weight: Tensor) -> Halves | None:
         return None
     parts = torch.empty(2, 2, n * k, dtype=torch.float16, device=weight.device)
     back = torch.empty(n + k, device=weight.device)
-    cols = 16
-    _split_kernel[(triton.cdiv(max(n, k), cols), 2)](weight, parts, back, N=n, K=k, COLS=cols, BLOCK=128, num_warps=4)
+    cols = 8
+    _split_kernel[(triton.cdiv(max(n, k), cols), 2)](
+        weight, parts, back, N=n, K=k, COLS=cols, DEPTH=triton.next_power_of_2(max(n, k)), num_warps=4
+    )
     return Halves(parts, back)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import triton
@@ -78,7 +78,7 @@ def _weight_kernel(
     n = (tl.program_id(1) // blocks) * ROWS + tl.arange(0, ROWS)
     k = (tl.program_id(1) % blocks) * COLS + tl.arange(0, COLS)
     total = tl.zeros((ROWS, COLS), tl.float32)
-    sums = tl.zeros((ROWS,), tl.float32)
+    sums = tl.zeros((DEPTH, ROWS), tl.float32)
     end = tl.minimum((part + 1) * share, R)
     for start in range(part * share, end, DEPTH):
         r = start + tl.arange(0, DEPTH)
@@ -97,12 +97,12 @@ def _weight_kernel(
         upper_b, lower_b = halves(b * up_b)
         total += times_halves(tl.trans(upper_a), tl.trans(lower_a), upper_b, lower_b) * (down_a * down_b)
         if SUMS:
-            sums += tl.sum(a, 0)
+            sums += a
     size: tl.constexpr = N * K + (N if SUMS else 0)
     place = parts + part.to(tl.int64) * size
     tl.store(place + n[:, None] * K + k[None, :], total, (n < N)[:, None] & (k < K)[None, :])
     if SUMS:
-        tl.store(place + N * K + n, sums, (n < N) & (tl.program_id(1) % blocks == 0))
+        tl.store(place + N * K + n, tl.sum(sums, 0), (n < N) & (tl.program_id(1) % blocks == 0))
 
 
 def _arguments(x: Tensor, normed: Normed | None) -> tuple[Tensor, Tensor, Tensor]:
@@ -122,12 +122,14 @@ def wide_times(
     k, n = (outs, ins) if transposed else (ins, outs)
     out = x.new_empty(len(x), n)
     rows, cols = (64, 128) if n % 128 == 0 else (128, block(n))
+    # without spilling, three programs to a processor instead of two
+    most: dict[str, Any] = {"maxnreg": 168} if cols == 128 and gate is None else {}
     _wide_kernel[(triton.cdiv(len(x), rows), triton.cdiv(n, cols))](
         x, x if gate is None else gate, *_arguments(x, normed), split.parts[int(transposed)],
         split.back[outs:] if transposed else split.back, x if bias is None else bias, out, len(x),
         K=k, N=n, NORMED=normed is not None, AFFINE=normed is not None and normed.weight is not None,
         GATED=gate is not None, SHIFTED=bias is not None, RELU=relu,
-        ROWS=rows, COLS=cols, DEPTH=32, num_warps=4, num_stages=3,
+        ROWS=rows, COLS=cols, DEPTH=32, num_warps=4, num_stages=3, **most,
     )  # fmt: skip
     return out
 
