@@ -1,7 +1,7 @@
 """Sums over lists of rows: CSR forwards, and over the transposed lists backwards.
 
-A program sums ``ROWS`` lists at once, a block of columns each, so that many independent gathers are in flight. Lists
-are cut at CHUNK entries; the pieces behind that are summed by programs of their own and added by a second, small
+A program sums ``ROWS`` lists at once, a block of columns each, so that many independent gathers are in flight: first
+the numbers of ``UNROLL`` entries of each list are loaded, then all their rows, then they are added. Lists are cut at CHUNK entries; the pieces behind that are summed by programs of their own and added by a second, small
 kernel, in a fixed order. Every output element is written by one program: no atomic adds, the same bits in every run.
 """
 
@@ -17,7 +17,8 @@ from torch import Tensor
 from enfa.plan.order import CHUNK, Lists
 
 __all__ = [
-    "UNROLL", "accumulator", "add_pieces", "piece_of", "pieces_like", "row_shares", "shape_of", "store_sums", "triton_sums",
+    "UNROLL", "accumulator", "add_pieces", "entries_of", "piece_of", "pieces_like", "row_shares", "rows_of", "shape_of",
+    "store_sums", "triton_sums",
 ]  # fmt: skip
 
 UNROLL = 4  # entries of each list that are fetched at once
@@ -32,6 +33,29 @@ def piece_of(items, ptr, extra, num_lists, num_pieces, CHUNK: tl.constexpr):
     end = tl.minimum(tl.load(ptr + items + 1, is_list, 0), begin + CHUNK)
     end += tl.load(extra + num_pieces + items - num_lists, is_piece, 0)
     return begin, end
+
+
+@triton.jit
+def entries_of(numbers, begin, end, COUNT: tl.constexpr):
+    """A tuple: the number that each of the next COUNT entries of every item has there, -1 behind the end.
+
+    All of them at once, and what they lead to only then: the compiler keeps loads in this order, and an entry after the
+    other would wait for memory twice each.
+    """
+    found = ()
+    for step in tl.static_range(COUNT):
+        found = found + (tl.load(numbers + begin + step, begin + step < end, -1),)
+    return found
+
+
+@triton.jit
+def rows_of(table, rows, cols, inside, STRIDE: tl.constexpr):
+    """The rows of a table that a tuple names, as they are stored there; zeros for -1."""
+    found = ()
+    for step in tl.static_range(len(rows)):
+        place = table + rows[step].to(tl.int64)[:, None] * STRIDE + cols[None, :]
+        found = found + (tl.load(place, (rows[step] >= 0)[:, None] & inside[None, :], 0),)
+    return found
 
 
 @triton.jit
@@ -58,13 +82,14 @@ def _sum_kernel(
     begin, end = piece_of(items, ptr, extra, num_lists, num_pieces, CHUNK)
     total = tl.zeros((ROWS, COLS), ACC)
     for start in range(0, tl.max(end - begin), UNROLL):
+        rows = entries_of(index, begin + start, end, UNROLL)
+        if WEIGHTED:
+            weights = entries_of(weight, begin + start, end, UNROLL)
+        values = rows_of(table, rows, cols, inside, STRIDE)
         for step in tl.static_range(UNROLL):
-            at = begin + start + step
-            here = at < end
-            row = tl.load(index + at, here, 0).to(tl.int64)
-            value = tl.load(table + row[:, None] * STRIDE + cols[None, :], here[:, None] & inside[None, :], 0).to(ACC)
+            value = values[step].to(ACC)
             if WEIGHTED:
-                value *= tl.load(weight + at, here, 0).to(ACC)[:, None]
+                value *= weights[step].to(ACC)[:, None]
             total += value
     store_sums(total, items, cols, inside, out, pieces, num_lists, num_pieces, C)
 
