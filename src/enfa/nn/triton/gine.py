@@ -24,6 +24,7 @@ from enfa.nn.triton.sums import (
     entries_of,
     piece_of,
     pieces_like,
+    registers,
     rows_of,
     shape_of,
     store_sums,
@@ -121,6 +122,7 @@ def _forward(table: Tensor, edge: Tensor, lists: Lists) -> Tensor:
     _forward_kernel[_grid(len(lists) + len(pieces), channels, shape)](
         table, edge, lists.ptr, lists.index, lists.other, lists.extra, out, pieces, len(lists), len(pieces),
         C=channels, CHUNK=CHUNK, ACC=accumulator(table.dtype), UNROLL=UNROLL, **shape,
+        **registers(table.dtype, 96),
     )  # fmt: skip
     if len(pieces):
         add_pieces(pieces, out, lists.long, add=True)
@@ -136,6 +138,7 @@ def _backward(grad: Tensor, table: Tensor, edge: Tensor, lists: Lists) -> Tensor
     _backward_kernel[_grid(len(lists) + len(pieces), channels, shape)](
         grad, table, edge, lists.ptr, lists.index, lists.other, lists.extra, out, pieces,
         len(lists), len(pieces), C=channels, CHUNK=CHUNK, ACC=accumulator(table.dtype), UNROLL=UNROLL, **shape,
+        **registers(table.dtype, 96),
     )  # fmt: skip
     if len(pieces):
         add_pieces(pieces, out, lists.long, add=True)

@@ -25,19 +25,19 @@ PROCESSORS = 132  # of an H200; fixed, because the order of sums depends on it
 
 @triton.jit
 def _zeros(COUNT: tl.constexpr, COLS: tl.constexpr, ACC: tl.constexpr):
-    found = ()
+    found = tl.tuple(())
     for _ in tl.static_range(COUNT):
-        found = found + (tl.zeros((COLS,), ACC),)
+        found += (tl.zeros((COLS,), ACC),)
     return found
 
 
 @triton.jit
 def _add_one(sums, what, value):
     """``value`` added to the sum that ``what`` says; -1, an own row, to the first."""
-    found = ()
+    found = tl.tuple(())
     for k in tl.static_range(len(sums)):
         # a chosen sum is one instruction, an added choice is two
-        found = found + (tl.where(what == k - 1, sums[k] + value, sums[k]),)
+        found += (tl.where(what == k - 1, sums[k] + value, sums[k]),)
     return found
 
 
@@ -62,22 +62,22 @@ def _both_kernel(
         sums = _zeros(KINDS + 1, COLS, ACC)
         length = tl.maximum(end - begin, 1)  # an empty list, too, goes on to the next
         for start in range(0, length, UNROLL):
-            aboves, what = (), kinds
+            aboves, what = tl.tuple(()), kinds
             for step in tl.static_range(UNROLL):
                 place = grad + rows[step].to(tl.int64) * C + cols
-                aboves = aboves + (tl.load(place, inside & (rows[step] >= 0), 0),)
+                aboves += (tl.load(place, inside & (rows[step] >= 0), 0),)
             last = start + UNROLL >= length
             at, to = tl.where(last, next_begin, begin + start + UNROLL), tl.where(last, next_end, end)
             rows, kinds = entries_of(index, at, to, UNROLL), entries_of(kind, at, to, UNROLL)
             for step in tl.static_range(UNROLL):
                 sums = _add_one(sums, what[step], aboves[step].to(ACC))
         begin, end, next_begin, next_end = next_begin, next_end, later_begin, later_end
-        total, more = sums[0], ()
+        total, more = sums[0], tl.tuple(())
         for k in tl.static_range(KINDS):
             shift = tl.load(edge + k * C + cols, inside, 0).to(ACC)
             passed = tl.where(value.to(ACC) + shift <= 0, 0, sums[k + 1])
             total += passed
-            more = more + (share[k] + passed,)
+            more += (share[k] + passed,)
         share = more
         tl.store(out + mine * C + cols, total.to(out.dtype.element_ty), inside & (item < num_lists))
         tl.store(pieces + (item - num_lists).to(tl.int64) * C + cols, total, inside & (item >= num_lists))

@@ -1,8 +1,9 @@
 """Sums over lists of rows: CSR forwards, and over the transposed lists backwards.
 
 A program sums ``ROWS`` lists at once, a block of columns each, so that many independent gathers are in flight: first
-the numbers of ``UNROLL`` entries of each list are loaded, then all their rows, then they are added. Lists are cut at CHUNK entries; the pieces behind that are summed by programs of their own and added by a second, small
-kernel, in a fixed order. Every output element is written by one program: no atomic adds, the same bits in every run.
+the numbers of ``UNROLL`` entries of each list are loaded, then all their rows, then they are added. Lists are cut at
+CHUNK entries; the pieces behind that are summed by programs of their own and added by a second, small kernel, in a fixed
+order. Every output element is written by one program: no atomic adds, the same bits in every run.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from torch import Tensor
 from enfa.plan.order import CHUNK, Lists
 
 __all__ = [
-    "UNROLL", "accumulator", "add_pieces", "entries_of", "piece_of", "pieces_like", "row_shares", "rows_of", "shape_of",
-    "store_sums", "triton_sums",
+    "UNROLL", "accumulator", "add_pieces", "entries_of", "piece_of", "pieces_like", "registers", "row_shares", "rows_of",
+    "shape_of", "store_sums", "triton_sums",
 ]  # fmt: skip
 
 UNROLL = 4  # entries of each list that are fetched at once
@@ -42,19 +43,19 @@ def entries_of(numbers, begin, end, COUNT: tl.constexpr):
     All of them at once, and what they lead to only then: the compiler keeps loads in this order, and an entry after the
     other would wait for memory twice each.
     """
-    found = ()
+    found = tl.tuple(())
     for step in tl.static_range(COUNT):
-        found = found + (tl.load(numbers + begin + step, begin + step < end, -1),)
+        found += (tl.load(numbers + begin + step, begin + step < end, -1),)
     return found
 
 
 @triton.jit
 def rows_of(table, rows, cols, inside, STRIDE: tl.constexpr):
     """The rows of a table that a tuple names, as they are stored there; zeros for -1."""
-    found = ()
+    found = tl.tuple(())
     for step in tl.static_range(len(rows)):
         place = table + rows[step].to(tl.int64)[:, None] * STRIDE + cols[None, :]
-        found = found + (tl.load(place, (rows[step] >= 0)[:, None] & inside[None, :], 0),)
+        found += (tl.load(place, (rows[step] >= 0)[:, None] & inside[None, :], 0),)
     return found
 
 
@@ -125,6 +126,14 @@ def shape_of(channels: int) -> dict[str, Any]:
     return {"ROWS": 8, "COLS": 32, "num_warps": 1} if channels <= 32 else {"ROWS": 16, "COLS": 64, "num_warps": 4}
 
 
+def registers(dtype: torch.dtype, most: int) -> dict[str, int]:
+    """What a thread may use, as an option of a launch: told so, the compiler lets all loads out before the first is used.
+
+    Left alone it saves registers and waits in between. Sums in float64 need twice as many, and are left alone.
+    """
+    return {} if dtype == torch.float64 else {"maxnreg": most}
+
+
 def row_shares(rows: int, tile: int, most: int) -> tuple[int, int]:
     """Number of shares, and rows per share: whole tiles."""
     blocks = max(1, triton.cdiv(rows, tile))
@@ -170,6 +179,7 @@ def triton_sums(table: Tensor, lists: Lists) -> Tensor:
         table, lists.ptr, lists.index, lists.index if lists.weight is None else lists.weight, lists.extra,
         out, pieces, len(lists), len(pieces), C=channels, STRIDE=table.stride(0),
         WEIGHTED=lists.weight is not None, CHUNK=CHUNK, ACC=accumulator(table.dtype), UNROLL=UNROLL, **shape,
+        **registers(table.dtype, 72),
     )  # fmt: skip
     if len(pieces):
         add_pieces(pieces, out, lists.long, add=True)
