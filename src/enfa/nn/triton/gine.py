@@ -1,8 +1,9 @@
 """The sum of GINE, x_v + sum of relu(x_u + e_kind), without ever storing a message.
 
-Backwards, the mask of the ReLU is computed again. The gradient of the edge features has few rows and very many writers:
-messages stand ordered by kind, pieces of them are summed by programs of their own, and a second kernel adds the pieces
-of each kind in a fixed order.
+Backwards, the mask of the ReLU is computed again. The gradient of the edge features has few rows and very many writers.
+With few kinds of edges it comes out of the same pass as the table's: ``enfa.nn.triton.gine_both``. With many, messages
+stand ordered by kind, pieces of them are summed by programs of their own, and a second kernel adds the pieces of each
+kind in a fixed order.
 """
 
 from __future__ import annotations
@@ -15,7 +16,19 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from enfa.nn.triton.sums import UNROLL, accumulator, add_pieces, piece_of, pieces_like, shape_of, store_sums
+from enfa.nn.triton.gine_both import FEW, both_gradients
+from enfa.nn.triton.sums import (
+    UNROLL,
+    accumulator,
+    add_pieces,
+    entries_of,
+    piece_of,
+    pieces_like,
+    registers,
+    rows_of,
+    shape_of,
+    store_sums,
+)
 from enfa.plan.order import CHUNK, Lists, SparseMap
 
 __all__ = ["gine_sum"]
@@ -33,15 +46,14 @@ def _forward_kernel(
     begin, end = piece_of(items, ptr, extra, num_lists, num_pieces, CHUNK)
     total = tl.zeros((ROWS, COLS), ACC)
     for start in range(0, tl.max(end - begin), UNROLL):
+        rows = entries_of(index, begin + start, end, UNROLL)
+        kinds = entries_of(kind, begin + start, end, UNROLL)
+        values = rows_of(table, rows, cols, inside, C)
+        shifts = rows_of(edge, kinds, cols, inside, C)
         for step in tl.static_range(UNROLL):
-            at = begin + start + step
-            here = at < end
-            row = tl.load(index + at, here, 0).to(tl.int64)
-            what = tl.load(kind + at, here, -1).to(tl.int64)
-            value = tl.load(table + row[:, None] * C + cols[None, :], here[:, None] & inside[None, :], 0).to(ACC)
-            sent = (what >= 0)[:, None]
-            shift = tl.load(edge + what[:, None] * C + cols[None, :], sent & inside[None, :], 0).to(ACC)
-            total += tl.where(sent & (value + shift <= 0), 0, value + shift)  # not the maximum, which hides NaN
+            value = values[step].to(ACC) + shifts[step].to(ACC)
+            # not the maximum, which hides NaN
+            total += tl.where((kinds[step] >= 0)[:, None] & (value <= 0), 0, value)
     store_sums(total, items, cols, inside, out, pieces, num_lists, num_pieces, C)
 
 
@@ -63,15 +75,13 @@ def _backward_kernel(
     value = tl.load(table + mine[:, None] * C + cols[None, :], exists, 0).to(ACC)
     total = tl.zeros((ROWS, COLS), ACC)
     for start in range(0, tl.max(end - begin), UNROLL):
+        rows = entries_of(index, begin + start, end, UNROLL)
+        kinds = entries_of(kind, begin + start, end, UNROLL)
+        aboves = rows_of(grad, rows, cols, inside, C)
+        shifts = rows_of(edge, kinds, cols, inside, C)
         for step in tl.static_range(UNROLL):
-            at = begin + start + step
-            here = at < end
-            row = tl.load(index + at, here, 0).to(tl.int64)
-            what = tl.load(kind + at, here, -1).to(tl.int64)
-            above = tl.load(grad + row[:, None] * C + cols[None, :], here[:, None] & inside[None, :], 0).to(ACC)
-            sent = (what >= 0)[:, None]
-            shift = tl.load(edge + what[:, None] * C + cols[None, :], sent & inside[None, :], 0).to(ACC)
-            total += tl.where(sent & (value + shift <= 0), 0, above)
+            stopped = (kinds[step] >= 0)[:, None] & (value + shifts[step].to(ACC) <= 0)
+            total += tl.where(stopped, 0, aboves[step].to(ACC))
     store_sums(total, items, cols, inside, out, pieces, num_lists, num_pieces, C)
 
 
@@ -112,6 +122,7 @@ def _forward(table: Tensor, edge: Tensor, lists: Lists) -> Tensor:
     _forward_kernel[_grid(len(lists) + len(pieces), channels, shape)](
         table, edge, lists.ptr, lists.index, lists.other, lists.extra, out, pieces, len(lists), len(pieces),
         C=channels, CHUNK=CHUNK, ACC=accumulator(table.dtype), UNROLL=UNROLL, **shape,
+        **registers(table.dtype, 96),
     )  # fmt: skip
     if len(pieces):
         add_pieces(pieces, out, lists.long, add=True)
@@ -127,6 +138,7 @@ def _backward(grad: Tensor, table: Tensor, edge: Tensor, lists: Lists) -> Tensor
     _backward_kernel[_grid(len(lists) + len(pieces), channels, shape)](
         grad, table, edge, lists.ptr, lists.index, lists.other, lists.extra, out, pieces,
         len(lists), len(pieces), C=channels, CHUNK=CHUNK, ACC=accumulator(table.dtype), UNROLL=UNROLL, **shape,
+        **registers(table.dtype, 96),
     )  # fmt: skip
     if len(pieces):
         add_pieces(pieces, out, lists.long, add=True)
@@ -159,6 +171,8 @@ class _Gine(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         (table, edge), (back, kinds) = ctx.saved_tensors, ctx.lists
         grad = grad.contiguous()
+        if all(ctx.needs_input_grad[:2]) and 0 < len(edge) <= FEW:
+            return *both_gradients(grad, table, edge, back), None, None
         of_table = _backward(grad, table, edge, back) if ctx.needs_input_grad[0] else None
         of_edge = _edge_gradient(grad, table, edge, kinds) if ctx.needs_input_grad[1] else None
         return of_table, of_edge, None, None
