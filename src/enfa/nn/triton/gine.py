@@ -17,18 +17,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from enfa.nn.triton.gine_both import FEW, both_gradients
-from enfa.nn.triton.sums import (
-    UNROLL,
-    accumulator,
-    add_pieces,
-    entries_of,
-    piece_of,
-    pieces_like,
-    registers,
-    rows_of,
-    shape_of,
-    store_sums,
-)
+from enfa.nn.triton.sums import UNROLL, accumulator, add_pieces, piece_of, pieces_like, shape_of, store_sums
 from enfa.plan.order import CHUNK, Lists, SparseMap
 
 __all__ = ["gine_sum"]
@@ -46,14 +35,15 @@ def _forward_kernel(
     begin, end = piece_of(items, ptr, extra, num_lists, num_pieces, CHUNK)
     total = tl.zeros((ROWS, COLS), ACC)
     for start in range(0, tl.max(end - begin), UNROLL):
-        rows = entries_of(index, begin + start, end, UNROLL)
-        kinds = entries_of(kind, begin + start, end, UNROLL)
-        values = rows_of(table, rows, cols, inside, C)
-        shifts = rows_of(edge, kinds, cols, inside, C)
         for step in tl.static_range(UNROLL):
-            value = values[step].to(ACC) + shifts[step].to(ACC)
-            # not the maximum, which hides NaN
-            total += tl.where((kinds[step] >= 0)[:, None] & (value <= 0), 0, value)
+            at = begin + start + step
+            here = at < end
+            row = tl.load(index + at, here, 0).to(tl.int64)
+            what = tl.load(kind + at, here, -1).to(tl.int64)
+            value = tl.load(table + row[:, None] * C + cols[None, :], here[:, None] & inside[None, :], 0).to(ACC)
+            sent = (what >= 0)[:, None]
+            shift = tl.load(edge + what[:, None] * C + cols[None, :], sent & inside[None, :], 0).to(ACC)
+            total += tl.where(sent & (value + shift <= 0), 0, value + shift)  # not the maximum, which hides NaN
     store_sums(total, items, cols, inside, out, pieces, num_lists, num_pieces, C)
 
 
@@ -75,13 +65,15 @@ def _backward_kernel(
     value = tl.load(table + mine[:, None] * C + cols[None, :], exists, 0).to(ACC)
     total = tl.zeros((ROWS, COLS), ACC)
     for start in range(0, tl.max(end - begin), UNROLL):
-        rows = entries_of(index, begin + start, end, UNROLL)
-        kinds = entries_of(kind, begin + start, end, UNROLL)
-        aboves = rows_of(grad, rows, cols, inside, C)
-        shifts = rows_of(edge, kinds, cols, inside, C)
         for step in tl.static_range(UNROLL):
-            stopped = (kinds[step] >= 0)[:, None] & (value + shifts[step].to(ACC) <= 0)
-            total += tl.where(stopped, 0, aboves[step].to(ACC))
+            at = begin + start + step
+            here = at < end
+            row = tl.load(index + at, here, 0).to(tl.int64)
+            what = tl.load(kind + at, here, -1).to(tl.int64)
+            above = tl.load(grad + row[:, None] * C + cols[None, :], here[:, None] & inside[None, :], 0).to(ACC)
+            sent = (what >= 0)[:, None]
+            shift = tl.load(edge + what[:, None] * C + cols[None, :], sent & inside[None, :], 0).to(ACC)
+            total += tl.where(sent & (value + shift <= 0), 0, above)
     store_sums(total, items, cols, inside, out, pieces, num_lists, num_pieces, C)
 
 
@@ -122,7 +114,6 @@ def _forward(table: Tensor, edge: Tensor, lists: Lists) -> Tensor:
     _forward_kernel[_grid(len(lists) + len(pieces), channels, shape)](
         table, edge, lists.ptr, lists.index, lists.other, lists.extra, out, pieces, len(lists), len(pieces),
         C=channels, CHUNK=CHUNK, ACC=accumulator(table.dtype), UNROLL=UNROLL, **shape,
-        **registers(table.dtype, 96),
     )  # fmt: skip
     if len(pieces):
         add_pieces(pieces, out, lists.long, add=True)
@@ -138,7 +129,6 @@ def _backward(grad: Tensor, table: Tensor, edge: Tensor, lists: Lists) -> Tensor
     _backward_kernel[_grid(len(lists) + len(pieces), channels, shape)](
         grad, table, edge, lists.ptr, lists.index, lists.other, lists.extra, out, pieces,
         len(lists), len(pieces), C=channels, CHUNK=CHUNK, ACC=accumulator(table.dtype), UNROLL=UNROLL, **shape,
-        **registers(table.dtype, 96),
     )  # fmt: skip
     if len(pieces):
         add_pieces(pieces, out, lists.long, add=True)
