@@ -123,7 +123,11 @@ def _pieces_kernel(
 
 def shape_of(channels: int) -> dict[str, Any]:
     """Tile and number of warps, as measured on an H200: small tiles, so that many gathers are in flight."""
-    return {"ROWS": 8, "COLS": 32, "num_warps": 1} if channels <= 32 else {"ROWS": 16, "COLS": 64, "num_warps": 4}
+    if channels <= 32:
+        rows, cols, warps = 8, 32, 1
+    else:
+        rows, cols, warps = (4, 128, 2) if channels % 128 == 0 else (16, 64, 4)
+    return {"ROWS": rows, "COLS": cols, "num_warps": warps}
 
 
 def registers(dtype: torch.dtype, most: int) -> dict[str, int]:
