@@ -60,7 +60,12 @@ def _seed(device: torch.device) -> None:
 
 
 def _run(model: nn.Module, plan: Plan, train: bool, steps: int) -> dict[str, Tensor]:
-    """Everything that must not depend on the plan. Changes the model if it trains."""
+    """Everything that must not depend on the plan. The model is not changed."""
+    return _run_on(copy.deepcopy(model), plan, train, steps)
+
+
+def _run_on(model: nn.Module, plan: Plan, train: bool, steps: int) -> dict[str, Tensor]:
+    """The same, but training changes the model."""
     model.train(train).zero_grad()
     # ordinary dropout after pooling draws from the global generator
     with torch.random.fork_rng(devices=[]):
@@ -112,7 +117,7 @@ def differences(
         copied = copy.deepcopy(model).to(dtype)
         plan = plan_of(checked, edits, spec, kind).to(next(copied.parameters()).device)
         order = sorted(modes, key=lambda mode: mode == "train")
-        found[kind] = {mode: _run(copied, plan, mode == "train", steps) for mode in order}
+        found[kind] = {mode: _run_on(copied, plan, mode == "train", steps) for mode in order}
     for mode in modes:
         reference = found["full"][mode]
         scales = _scales(reference)
