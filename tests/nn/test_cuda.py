@@ -86,20 +86,29 @@ def _through(modules: nn.Module, x: Tensor, weight: Tensor) -> list[Tensor]:
     return [out.detach(), x.grad, *(p.grad for p in modules.parameters())]  # type: ignore[list-item]
 
 
+@torch.no_grad()
+def _off_the_kink(linear: nn.Module, x: Tensor) -> Tensor:
+    """x with every row drawn anew for which rounding might decide what a ReLU behind the linear lets through."""
+    # float32 is off by 1e-7; a single number on the other side changes the gradient of x by 4e-3 of its norm
+    while (near := (linear(x).abs() < 1e-4).any(1)).any():
+        x[near] = torch.randn(int(near.sum()), x.shape[1], dtype=x.dtype)
+    return x
+
+
 @pytest.mark.parametrize("rows", [1, 33, 700, 4000])
 @pytest.mark.parametrize(("ins", "outs"), [(9, 10), (128, 128), (300, 70)])
 @pytest.mark.parametrize("bias", [True, False])
 def test_linears_over_few_rows_and_over_many(rows: int, ins: int, outs: int, bias: bool) -> None:
     torch.manual_seed(0)
     modules = nn.Sequential(nn.Linear(ins, outs, bias), nn.ReLU(), nn.Linear(outs, 3, bias)).double()
-    x, weight = torch.randn(rows, ins).double(), torch.randn(rows, 3).double()
+    x, weight = _off_the_kink(modules[0], torch.randn(rows, ins).double()), torch.randn(rows, 3).double()
     there = copy.deepcopy(modules).float().cuda()
     exact = _through(modules, x, weight)
     found = _through(there, x.float().cuda(), weight.float().cuda())
-    for value, reference in zip(found, exact):
-        # gradients jump where rounding decides on which side of the ReLU's kink a number is: few do
-        assert (value.double().cpu() - reference).norm() <= 1e-3 * reference.norm()
-    assert (found[0].double().cpu() - exact[0]).norm() <= 2e-6 * exact[0].norm()
+    # Gradients of parameters add up all rows: one after another in float32, 4000 of them come to 1.3e-6; the output and
+    # the gradient of x, which add up channels, to 0.9e-6.
+    for i, (value, reference) in enumerate(zip(found, exact)):
+        assert (value.double().cpu() - reference).norm() <= (2e-6 if i < 2 else 4e-6) * reference.norm()
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5])
