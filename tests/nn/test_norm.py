@@ -1,6 +1,7 @@
 """CountedBatchNorm against torch.nn.BatchNorm1d on the rows written out as often as they count."""
 
 import copy
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from enfa import CountedBatchNorm
+from enfa.nn.norm import _in_one_go
 from enfa.nn.rows import Rows, rows_in_flight
 
 
@@ -127,3 +129,42 @@ def test_convert_replaces_every_batchnorm_and_keeps_its_state() -> None:
     assert CountedBatchNorm.convert(new) is new  # once is enough
     alone = CountedBatchNorm.convert(nn.BatchNorm1d(2))
     assert type(alone) is CountedBatchNorm
+
+
+class _Own(CountedBatchNorm):
+    def forward(self, x: Tensor, relu: bool = False, linear: nn.Linear | None = None) -> Tensor:
+        return super().forward(x, relu, linear).clamp(max=1)
+
+
+def _hooked(module: nn.Module) -> nn.Module:
+    module.register_forward_hook(print)
+    return module
+
+
+def _patched(module: nn.Module) -> nn.Module:
+    module.forward = abs  # type: ignore[method-assign,assignment]
+    return module
+
+
+def test_two_linears_in_one_go_only_where_kernels_compute_what_the_modules_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("enfa.nn.linear.accelerated", lambda x: True)  # as on a GPU, but nothing is computed here
+    copies = torch.ones(5, dtype=torch.int64)
+
+    def together(place: int, change: Callable[[nn.Module], nn.Module], width: int = 9) -> bool:
+        modules = [nn.Linear(9, 128), CountedBatchNorm(128), nn.Linear(128, 128), CountedBatchNorm(128)]
+        modules[place] = change(modules[place])
+        before, inner, linear, norm = modules
+        with rows_in_flight(Rows(copies, 5, lambda: copies, False)):
+            return _in_one_go(norm, linear, inner, before, torch.zeros(5, width))  # type: ignore[arg-type]
+
+    assert together(0, nn.Module.train)
+    assert not together(1, nn.Module.eval)
+    assert not together(0, nn.Module.train, width=8)
+    assert not together(2, lambda _: nn.Linear(64, 128))
+    assert not together(3, lambda _: CountedBatchNorm(64))
+    for place in (1, 3):
+        assert not together(place, lambda _: nn.LayerNorm(128))
+        assert not together(place, lambda _: _Own(128))
+    for place in range(4):
+        assert not together(place, _hooked)
+        assert not together(place, _patched)

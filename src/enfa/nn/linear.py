@@ -15,9 +15,13 @@ WIDE = 64  # where wider products may be TF32's, the vendor's own kernels are th
 
 
 def hooked(module: nn.Module) -> bool:
-    """Whether somebody else has a hand in what a module computes: hooks make weights, or look on."""
+    """Whether somebody else has a hand in what a module computes: hooks make weights, or look on.
+
+    So does a ``forward`` that was put into the module itself.
+    """
     hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-    return any(getattr(module, name) for name in hooks) or bool(_global_forward_hooks or _global_forward_pre_hooks)
+    own = "forward" in vars(module) or any(getattr(module, name) for name in hooks)
+    return own or bool(_global_forward_hooks or _global_forward_pre_hooks)
 
 
 def plain(linear: nn.Module) -> bool:
@@ -25,13 +29,15 @@ def plain(linear: nn.Module) -> bool:
     return type(linear) is nn.Linear and not hooked(linear)
 
 
-def fusable(linear: nn.Linear, x: Tensor) -> bool:
-    """Whether our own kernels compute what a linear computes."""
+def fusable(linear: nn.Linear, x: Tensor, ins: int | None = None) -> bool:
+    """Whether our own kernels compute what a linear computes, of x or of such rows with ``ins`` columns."""
     if not plain(linear) or not accelerated(x) or x.dtype != torch.float32 or torch.is_autocast_enabled(x.device.type):
         return False
     weight, bias = linear.weight, linear.bias
     if not weight.is_contiguous() or weight.dtype != x.dtype or not weight.numel():
         return False
+    if weight.shape[1] != (x.shape[1] if ins is None else ins):
+        return False  # a kernel would read on; the linear itself says what is wrong
     if bias is not None and not bias.is_contiguous():
         return False
     return torch.get_float32_matmul_precision() == "highest" or max(linear.weight.shape) <= WIDE
@@ -39,7 +45,7 @@ def fusable(linear: nn.Linear, x: Tensor) -> bool:
 
 def linear_of(linear: nn.Linear, x: Tensor, relu: bool = False) -> Tensor:
     """linear(x), and a ReLU behind it; in one go where our own kernels can."""
-    if fusable(linear, x) and x.ndim == 2 and len(x):
+    if x.ndim == 2 and len(x) and fusable(linear, x):
         from enfa.nn.triton.linear import linear_relu
         from enfa.nn.triton.small import MOST_ROWS, small_linear
 
@@ -53,7 +59,7 @@ def linear_of(linear: nn.Linear, x: Tensor, relu: bool = False) -> Tensor:
 
 def through(modules: nn.Module, x: Tensor) -> Tensor:
     """modules(x); on CUDA, where they stand in a row, every linear and the ReLU behind it in one go."""
-    if not accelerated(x) or type(modules) is not nn.Sequential or "forward" in vars(modules):
+    if not accelerated(x) or type(modules) is not nn.Sequential:
         return modules(x)
     return in_a_row(modules, x)
 

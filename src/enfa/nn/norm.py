@@ -41,10 +41,11 @@ def normed(
 def _in_one_go(norm: nn.Module, linear: nn.Linear, inner: nn.Module, before: nn.Linear, x: Tensor) -> bool:
     """Whether the second of two linears can normalise what it reads of the first. Narrow ones are fast enough."""
     norms, rows = (inner, norm), current_rows()
-    if not all(isinstance(n, CountedBatchNorm) and not hooked(n) for n in norms) or rows is None:
+    # somebody's own norm may compute something else
+    if not all(type(n) is CountedBatchNorm and not hooked(n) for n in norms) or rows is None:
         return False
-    fit = before.out_features == linear.in_features and max(linear.weight.shape) > WIDE
-    return fit and inner.fuses(before, x, rows) and norm.fuses(linear, x, rows)  # type: ignore[operator]
+    wide = max(linear.weight.shape) > WIDE
+    return wide and inner.fuses(before, x, rows) and norm.fuses(linear, x, rows, len(before.weight))  # type: ignore[operator]
 
 
 def _pair(
@@ -102,11 +103,13 @@ class CountedBatchNorm(nn.BatchNorm1d):
         """Our own kernels know no norm that has a weight and no bias, or the other way round."""
         return (self.weight is None) == (self.bias is None)
 
-    def fuses(self, linear: nn.Linear, x: Tensor, rows: Rows) -> bool:
-        """Whether :meth:`on_cuda` computes this norm behind ``linear``, for something like x."""
+    def fuses(self, linear: nn.Linear, x: Tensor, rows: Rows, ins: int | None = None) -> bool:
+        """Whether :meth:`on_cuda` computes this norm behind ``linear``, of x or of such rows with ``ins`` columns."""
+        if x.ndim != 2 or len(x) != len(rows.copies) or rows.total == 1 or not fusable(linear, x, ins):
+            return False
         counts = self.training or self.running_mean is None
-        fits = x.ndim == 2 and len(x) == len(rows.copies) and rows.total != 1
-        return counts and fits and self._whole() and fusable(linear, x) and not (self.training and _group() is not None)
+        fits = self._whole() and len(linear.weight) == self.num_features
+        return counts and fits and not (self.training and _group() is not None)
 
     def on_cuda(
         self, x: Tensor, linear: nn.Linear | None, relu: bool, rows: Rows, before: Any = None, later: bool = False
