@@ -35,13 +35,13 @@ def _memory_of_full(plan: Any, case: Case) -> float:
 @contextmanager
 def _plain_operators(wanted: bool) -> Iterator[None]:
     """PyTorch's own operators instead of our kernels."""
-    installed = enfa.nn.triton._installed
+    usable = enfa.nn.triton._usable
     if wanted:
-        enfa.nn.triton._installed = lambda: False  # type: ignore[assignment]
+        enfa.nn.triton._usable = lambda: False  # type: ignore[assignment]
     try:
         yield
     finally:
-        enfa.nn.triton._installed = installed  # type: ignore[assignment]
+        enfa.nn.triton._usable = usable  # type: ignore[assignment]
 
 
 def _compiled(model: nn.Module, plan: Any, optimiser: torch.optim.Optimizer, loss: Any) -> Callable[[], object]:
