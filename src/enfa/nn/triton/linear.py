@@ -1,4 +1,4 @@
-"""relu(linear(x)) as one operation: one kernel forwards, three backwards."""
+"""relu(linear(x)) as one operation: one or two kernels forwards, three backwards."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from enfa.nn.triton.norm import (
     turn_gradient,
 )
 from enfa.nn.triton.norm_kernels import above_relu, load_scaling, row_gradients, total_gradients
-from enfa.nn.triton.products import TILE, add_parts, block, precision, tall_times
+from enfa.nn.triton.products import TILE, add_parts, block, precision, stages, tall_times
 from enfa.nn.triton.split import Halves, split_weight
 from enfa.nn.triton.sums import accumulator, row_shares
 from enfa.nn.triton.turned import turn_times, turns
@@ -81,6 +81,7 @@ class _LinearNorm(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
         x, outs, split = x.contiguous(), len(w), split_weight(w)
         if split is None:
+            assert before is None, "the kernels for narrow weights normalise nothing that they read"
             parts, share = row_shares(len(x), TILE, SHARES)
             stats = statistics_room(x, parts, outs)
             z = tall_times(x, w, b, False, stats=(copies, *stats), shares=(parts, share))
@@ -111,7 +112,7 @@ class _LinearNorm(torch.autograd.Function):
                 of_params, shares, len(x), share, len(sums) // 2,
                 N=outs, K=ins, AFFINE=weight is not None, RELU=ctx.relu, INPUTS=inputs, PRECISION=precision(),
                 ACC=accumulator(x.dtype), PARTS=triton.next_power_of_2(len(sums) // 2), ROWS=TILE, COLS=block(outs),
-                DEPTH=block(ins), num_warps=4, num_stages=2,
+                DEPTH=block(ins), num_warps=4, num_stages=stages(x, 2),
             )  # fmt: skip
         else:
             known = (grad, z, copies, saved, total, weight, bias, sums, ctx.relu)

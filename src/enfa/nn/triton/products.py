@@ -5,6 +5,8 @@ Sums over the rows (weight gradients, statistics) are taken in shares, one progr
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 import triton
 import triton.language as tl
@@ -12,9 +14,22 @@ from torch import Tensor
 
 from enfa.nn.triton.sums import accumulator, row_shares
 
-__all__ = ["TILE", "add_parts", "block", "gated", "precision", "tall_times"]
+__all__ = ["TILE", "add_parts", "block", "gated", "precision", "stages", "tall_times"]
 
 TILE = 64  # rows
+ROOM = 2**17  # bytes of shared memory that the largest kernels take
+
+
+@cache
+def _room(device: int) -> int:
+    """Bytes of shared memory that a program can have."""
+    return triton.runtime.driver.active.utils.get_device_properties(device)["max_shared_mem"]
+
+
+def stages(x: Tensor, most: int) -> int:
+    """How many tiles a large kernel has under way: one less on small GPUs, which have 99 kB where an A100 has 163."""
+    small = x.is_cuda and _room(x.device.index) < ROOM  # Triton's interpreter takes other tensors, too
+    return most - 1 if small else most
 
 
 def precision() -> str:

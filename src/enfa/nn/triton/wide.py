@@ -11,7 +11,7 @@ from torch import Tensor
 
 from enfa.nn.triton.norm import scaling_of
 from enfa.nn.triton.norm_kernels import load_scaling, normalised
-from enfa.nn.triton.products import block, gated
+from enfa.nn.triton.products import block, gated, stages
 from enfa.nn.triton.split import Halves, halves, scales, times_halves
 from enfa.nn.triton.sums import row_shares
 
@@ -145,6 +145,7 @@ def weight_parts(
     _weight_kernel[(parts, triton.cdiv(n, rows) * triton.cdiv(k, cols))](
         grad, grad if gate is None else gate, x, *_arguments(x, normed), out, len(x), share, N=n, K=k,
         NORMED=normed is not None, AFFINE=normed is not None and normed.weight is not None,
-        GATED=gate is not None, SUMS=sums, ROWS=rows, COLS=cols, DEPTH=32, num_warps=warps, num_stages=3,
+        GATED=gate is not None, SUMS=sums, ROWS=rows, COLS=cols, DEPTH=32, num_warps=warps,
+        num_stages=3 if gate is None else stages(x, 3),
     )  # fmt: skip
     return out
