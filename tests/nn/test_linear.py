@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from enfa.nn.linear import in_a_row, through
+from enfa.nn.linear import fusable, in_a_row, through
 
 ACT, TIED = nn.ReLU(), nn.Linear(5, 5)
 
@@ -61,3 +61,21 @@ def test_hooks_on_all_modules_are_called() -> None:
     finally:
         hook.remove()
     assert seen == [nn.Linear, nn.ReLU, nn.Sequential]
+
+
+def test_our_own_kernels_take_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("enfa.nn.linear.accelerated", lambda x: True)  # as on a GPU, but nothing is computed here
+
+    def takes(linear: nn.Linear, columns: int) -> bool:
+        return fusable(linear, torch.zeros(3, columns))
+
+    assert takes(nn.Linear(9, 128), 9) and takes(nn.Linear(4096, 2), 4096)
+    assert not takes(nn.Linear(9, 128), 8)
+    assert not takes(nn.Linear(4097, 2), 4097) and not takes(nn.Linear(2, 4097), 2)
+    assert not takes(Doubled(9, 128), 9) and not takes(nn.Linear(9, 128).double(), 9)
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        assert takes(nn.Linear(9, 64), 9) and not takes(nn.Linear(9, 65), 9)
+    finally:
+        torch.set_float32_matmul_precision(before)

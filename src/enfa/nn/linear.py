@@ -12,6 +12,7 @@ __all__ = ["fusable", "hooked", "in_a_row", "linear_of", "plain", "through"]
 
 
 WIDE = 64  # where wider products may be TF32's, the vendor's own kernels are the fastest
+WIDEST = 4096  # our own kernels hold whole columns of a weight, and would take minutes to compile for much longer ones
 
 
 def hooked(module: nn.Module) -> bool:
@@ -40,7 +41,8 @@ def fusable(linear: nn.Linear, x: Tensor, ins: int | None = None) -> bool:
         return False  # a kernel would read on; the linear itself says what is wrong
     if bias is not None and not bias.is_contiguous():
         return False
-    return torch.get_float32_matmul_precision() == "highest" or max(linear.weight.shape) <= WIDE
+    most = WIDEST if torch.get_float32_matmul_precision() == "highest" else WIDE
+    return max(weight.shape) <= most
 
 
 def linear_of(linear: nn.Linear, x: Tensor, relu: bool = False) -> Tensor:
