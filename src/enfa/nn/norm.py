@@ -44,7 +44,7 @@ def _in_one_go(norm: nn.Module, linear: nn.Linear, inner: nn.Module, before: nn.
     # somebody's own norm may compute something else
     if not all(type(n) is CountedBatchNorm and not hooked(n) for n in norms) or rows is None:
         return False
-    wide = max(linear.weight.shape) > WIDE
+    wide = plain(linear) and max(linear.weight.shape) > WIDE
     return wide and inner.fuses(before, x, rows) and norm.fuses(linear, x, rows, len(before.weight))  # type: ignore[operator]
 
 

@@ -72,3 +72,14 @@ def test_a_norm_behind_a_conv_sees_what_somebody_makes_of_it(how: str) -> None:
         first, inner, _, last = conv.mlp
         plain = F.linear(inner(first(rows)).relu(), last.weight, last.bias)
         torch.testing.assert_close(found, norm(plain.square()))
+
+
+@pytest.mark.parametrize("place", [0, 3])
+def test_any_module_may_stand_for_a_linear(place: int) -> None:
+    conv, norm, none = GIN(4, 4, 0, "batch"), enfa.CountedBatchNorm(4), torch.zeros(0, dtype=torch.int64)
+    conv.mlp[place] = nn.Identity()
+    links, copies = Links(torch.arange(5), none.new_zeros(6), none, none), torch.ones(5, dtype=torch.int64)
+    rows = torch.randn(5, 4)
+    with rows_in_flight(Rows(copies, 5, lambda: copies, False)):
+        found = conv.normed(norm, False, rows, links, None, None)
+        torch.testing.assert_close(found, norm(conv(rows, links, None, None)))
