@@ -32,12 +32,12 @@ def test_products_are_accurate_entry_by_entry(rows: int, ins: int, outs: int) ->
     from enfa.nn.triton.wide import weight_parts, wide_times
 
     torch.manual_seed(0)
-    weight, x, grad = _spread(outs, ins, 3, 1), _spread(rows, ins, 6, 1), _spread(rows, outs, 1, 1)
+    weight, x, grad = _spread(outs, ins, 3, 1), _spread(rows, ins, 6, 1), _spread(rows, outs, 6, 1)
     split = split_weight(weight)
     assert split is not None
     _within(wide_times(x, split, weight.shape, None, False), x, weight.T)
     _within(wide_times(grad, split, weight.shape, None, True), grad, weight)
-    x = _spread(rows, ins, 1, 1)
+    x[0], grad[0] = 1e12 * x[0], 0  # huge, and of no account
     both = add_parts(weight_parts(grad, x, sums=True), 0, torch.float32)
     _within(both[: outs * ins].view(outs, ins), grad.T, x)
     _within(both[outs * ins :, None], grad.T, x.new_ones(rows, 1))

@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-__all__ = ["NARROW", "Halves", "halves", "scales", "split_weight", "times_halves"]
+__all__ = ["NARROW", "Halves", "halves", "row_scales", "scales", "split_weight", "times_halves"]
 
 NARROW = 64  # a weight of at most so many rows and columns is held by a program as a whole
 
@@ -32,6 +32,30 @@ def scales(most):
     exponent = tl.maximum((most.to(tl.int32, bitcast=True) >> 23) & 255, 20)
     up, down = (268 - exponent) << 23, (exponent - 14) << 23
     return up.to(tl.float32, bitcast=True), down.to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def _exponents(most):
+    """Of float32 numbers, as they are stored; small ones count as 2**-113, so that none has to be raised too far."""
+    return tl.maximum((most.to(tl.int32, bitcast=True) >> 23) & 255, 14)
+
+
+@triton.jit
+def row_scales(most_a, most_b):
+    """Powers of two for the rows of two tables, over which their products are summed, and what takes the sum back.
+
+    What a row's largest product lacks of the largest of all is taken off a by half, and off b by half. So the rows of
+    either table may differ in size as they like; only what no product of size needs is lost.
+    """
+    a, b = _exponents(most_a), _exponents(most_b)
+    top = tl.maximum(tl.max(a + b, 0), 156)
+    lack = top - a - b
+    up_a = tl.maximum(268 - a - (lack >> 1), 1) << 23
+    up_b = tl.maximum(268 - b - (lack - (lack >> 1)), 1) << 23
+    down = tl.minimum(top - 155, 254) << 23
+    return (
+        up_a.to(tl.float32, bitcast=True), up_b.to(tl.float32, bitcast=True), down.to(tl.float32, bitcast=True)
+    )  # fmt: skip
 
 
 @triton.jit

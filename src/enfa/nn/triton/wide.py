@@ -12,7 +12,7 @@ from torch import Tensor
 from enfa.nn.triton.norm import scaling_of
 from enfa.nn.triton.norm_kernels import load_scaling, normalised
 from enfa.nn.triton.products import block, gated, stages
-from enfa.nn.triton.split import Halves, halves, scales, times_halves
+from enfa.nn.triton.split import Halves, halves, row_scales, scales, times_halves
 from enfa.nn.triton.sums import row_shares
 
 __all__ = ["Normed", "weight_parts", "wide_times"]
@@ -90,12 +90,10 @@ def _weight_kernel(
             b = _load_normed(x, long * K + k[None, :], mask, saved, weight, bias, k, K, AFFINE, COLS)
         else:
             b = tl.load(x + long * K + k[None, :], mask, 0)
-        # one power of two for the whole tile: the rows are summed over
-        up_a, down_a = scales(tl.max(tl.max(tl.abs(a), 1), 0))
-        up_b, down_b = scales(tl.max(tl.max(tl.abs(b), 1), 0))
-        upper_a, lower_a = halves(a * up_a)
-        upper_b, lower_b = halves(b * up_b)
-        total += times_halves(tl.trans(upper_a), tl.trans(lower_a), upper_b, lower_b) * (down_a * down_b)
+        up_a, up_b, down = row_scales(tl.max(tl.abs(a), 1), tl.max(tl.abs(b), 1))
+        upper_a, lower_a = halves(a * up_a[:, None])
+        upper_b, lower_b = halves(b * up_b[:, None])
+        total += times_halves(tl.trans(upper_a), tl.trans(lower_a), upper_b, lower_b) * down
         if SUMS:
             sums += a
     size: tl.constexpr = N * K + (N if SUMS else 0)
