@@ -92,9 +92,7 @@ def norms(rows: int, width: int) -> Iterator[tuple[str, list[str]]]:
 
         def launch(rows: int, channels: int, cols=cols, tile=tile, parts=parts, warps=warps):
             blocks = -(-rows // (tile // cols))
-            share = -(-blocks // min(parts, blocks)) * (tile // cols)
-            grid = (-(-rows // share), -(-channels // cols))
-            return grid, share, {"ROWS": tile // cols, "COLS": cols, "num_warps": warps}
+            return (min(parts, blocks), -(-channels // cols)), {"ROWS": tile // cols, "COLS": cols, "num_warps": warps}
 
         norm._launch, name = launch, f"cols {cols} tile {tile} parts {parts} warps {warps}"
         found["forwards"][name] = _time(forwards)

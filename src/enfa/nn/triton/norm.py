@@ -25,14 +25,14 @@ __all__ = [
 Running = tuple[Tensor, Tensor, Tensor, float]
 
 
-def _launch(rows: int, channels: int) -> tuple[tuple[int, int], int, dict[str, Any]]:
-    """Grid (shares of rows, blocks of columns), rows per share, and the shape of a tile."""
+def _launch(rows: int, channels: int) -> tuple[tuple[int, int], dict[str, Any]]:
+    """Grid (shares of rows, blocks of columns), and the shape of a tile."""
     cols = min(64, max(16, triton.next_power_of_2(channels)))
     across = triton.cdiv(channels, cols)
     # about 300 programs: many small ones for wide rows, few large ones for narrow rows
     tile, warps, most = (128, 8, 128) if across <= 2 else (64, 4, 64)
-    parts, share = row_shares(rows, tile, most)
-    return (parts, across), share, {"ROWS": tile, "COLS": cols, "num_warps": warps}
+    parts, _ = row_shares(rows, tile, most)
+    return (parts, across), {"ROWS": tile, "COLS": cols, "num_warps": warps}
 
 
 @cache
@@ -56,10 +56,10 @@ def statistics_room(x: Tensor, shares: int, channels: int) -> tuple[Tensor, Tens
 def statistics(x: Tensor, copies: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Weighted means and sums of squares [shares, C], and counts [shares]."""
     rows, channels = x.shape
-    grid, share, shape = _launch(rows, channels)
+    grid, shape = _launch(rows, channels)
     means, squares, counts = statistics_room(x, grid[0], channels)
     statistics_kernel[grid](
-        x, copies, means, squares, counts, rows, share, C=channels, ACC=accumulator(x.dtype), **shape
+        x, copies, means, squares, counts, rows, C=channels, ACC=accumulator(x.dtype), **shape
     )
     return means, squares, counts
 
@@ -74,14 +74,14 @@ def normalise(
     rows are left as they are, for somebody else to normalise.
     """
     rows, channels = (0 if later else len(x)), x.shape[1]
-    grid, share, shape = _launch(rows, channels)
+    grid, shape = _launch(rows, channels)
     wide = means.dtype
     out, saved = x if later else torch.empty_like(x), torch.empty(3, channels, dtype=wide, device=x.device)
     total = torch.empty(1, dtype=wide, device=x.device)
     buffers = (saved, saved, saved, 0.0) if running is None else running
     normalise_kernel[grid](
         x, out, means, squares, counts, *scaling_of(saved, weight, bias), saved, total, *buffers[:3],
-        rows, share, len(counts), _constants(eps, buffers[3], wide, x.device),
+        rows, len(counts), _constants(eps, buffers[3], wide, x.device),
         C=channels, AFFINE=weight is not None, RELU=relu, RUNNING=running is not None, ACC=accumulator(x.dtype),
         PARTS=max(16, triton.next_power_of_2(len(counts))), **shape,
     )  # fmt: skip
@@ -92,10 +92,10 @@ def gradient_sums(
     grad: Tensor, x: Tensor, saved: Tensor, weight: Tensor | None, bias: Tensor | None, relu: bool
 ) -> Tensor:
     """[2 * shares, C]: of what the ReLU let through its sums, then those of its products with the normalised rows."""
-    grid, share, shape = _launch(*x.shape)
+    grid, shape = _launch(*x.shape)
     sums = torch.empty(2 * grid[0], x.shape[1], dtype=saved.dtype, device=x.device)
     gradient_sums_kernel[grid](
-        grad, x, saved, *scaling_of(saved, weight, bias), sums, len(x), share, grid[0],
+        grad, x, saved, *scaling_of(saved, weight, bias), sums, len(x), grid[0],
         C=x.shape[1], AFFINE=weight is not None, RELU=relu, ACC=accumulator(x.dtype), **shape,
     )  # fmt: skip
     return sums
@@ -107,11 +107,11 @@ def turn_gradient(
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """The gradients of the rows, and of weight and bias [2, C]."""
     rows, channels = x.shape
-    grid, share, shape = _launch(rows, channels)
+    grid, shape = _launch(rows, channels)
     out = torch.empty_like(x)
     of_params = torch.empty(2, channels, dtype=saved.dtype if weight is None else weight.dtype, device=x.device)
     gradient_kernel[grid](
-        grad, x, copies, saved, total, *scaling_of(saved, weight, bias), sums, out, of_params, rows, share, len(sums) // 2,
+        grad, x, copies, saved, total, *scaling_of(saved, weight, bias), sums, out, of_params, rows, len(sums) // 2,
         C=channels, AFFINE=weight is not None, RELU=relu, ACC=accumulator(x.dtype),
         PARTS=max(16, triton.next_power_of_2(len(sums) // 2)), **shape,
     )  # fmt: skip

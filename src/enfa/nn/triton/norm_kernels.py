@@ -3,6 +3,9 @@
 The first kernel of each pair takes column sums over a share of the rows per program; the second starts by adding up
 those shares, in a fixed order, and then normalises its rows. Mean and variance are merged by Chan's formula, so nothing
 cancels, and are float32 whatever the rows are (float64 for float64 rows). The running buffers are updated on the way.
+
+All programs walk over the table side by side, and the second kernel the other way than the first: it meets the rows first
+that were read last, which the cache still holds.
 """
 
 import triton
@@ -14,22 +17,22 @@ __all__ = [
 ]  # fmt: skip
 
 
-@triton.jit(do_not_specialize=["R", "share"])
+@triton.jit(do_not_specialize=["R"])
 def statistics_kernel(
-    x, copies, mean_parts, square_parts, count_parts, R, share,
+    x, copies, mean_parts, square_parts, count_parts, R,
     C: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
 ):  # fmt: skip
     """Weighted mean and sum of squared deviations of a share of the rows, by Welford's update."""
     part = tl.program_id(0)
     cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
     inside = cols < C
-    end = tl.minimum((part + 1) * share, R)
+    tiles = tl.cdiv(R, ROWS)
     count = tl.zeros((ROWS,), ACC)
     mean = tl.zeros((ROWS, COLS), ACC)
     square = tl.zeros((ROWS, COLS), ACC)
-    for start in range(part * share, end, ROWS):
-        rows = start + tl.arange(0, ROWS)
-        c = tl.load(copies + rows, rows < end, 0).to(ACC)
+    for tile in range(part, tiles, tl.num_programs(0)):
+        rows = tile * ROWS + tl.arange(0, ROWS)
+        c = tl.load(copies + rows, rows < R, 0).to(ACC)
         # a row that nobody counts is not even read: it may hold anything
         counted = (c > 0)[:, None] & inside[None, :]
         value = tl.load(x + rows.to(tl.int64)[:, None] * C + cols[None, :], counted, 0).to(ACC)
@@ -69,10 +72,10 @@ def normalised(value, mean, scale, shift, RELU: tl.constexpr):
     return value
 
 
-@triton.jit(do_not_specialize=["R", "share", "num_parts"])
+@triton.jit(do_not_specialize=["R", "num_parts"])
 def normalise_kernel(
     x, out, mean_parts, square_parts, count_parts, weight, bias, saved, total_out, running_mean, running_var, batches,
-    R, share, num_parts, constants,
+    R, num_parts, constants,
     C: tl.constexpr, AFFINE: tl.constexpr, RELU: tl.constexpr, RUNNING: tl.constexpr,
     ACC: tl.constexpr, PARTS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
 ):  # fmt: skip
@@ -107,10 +110,10 @@ def normalise_kernel(
                 tl.store(running_var + cols, old + momentum * (unbiased - old), inside)
             if tl.program_id(1) == 0:
                 tl.store(batches, tl.load(batches) + 1)
-    end = tl.minimum((program + 1) * share, R)
-    for start in range(program * share, end, ROWS):
-        rows = start + tl.arange(0, ROWS)
-        mask = (rows < end)[:, None] & inside[None, :]
+    tiles = tl.cdiv(R, ROWS)
+    for tile in range(program, tiles, tl.num_programs(0)):
+        rows = (tiles - 1 - tile) * ROWS + tl.arange(0, ROWS)
+        mask = (rows < R)[:, None] & inside[None, :]
         place = rows.to(tl.int64)[:, None] * C + cols[None, :]
         value = normalised(tl.load(x + place, mask, 0).to(ACC), mean, scale, shift, RELU)
         tl.store(out + place, value.to(out.dtype.element_ty), mask)
@@ -150,9 +153,9 @@ def above_relu(
     return above, centred * rstd[None, :]
 
 
-@triton.jit(do_not_specialize=["R", "share", "num_parts"])
+@triton.jit(do_not_specialize=["R", "num_parts"])
 def gradient_sums_kernel(
-    grad, x, saved, weight, bias, parts_out, R, share, num_parts,
+    grad, x, saved, weight, bias, parts_out, R, num_parts,
     C: tl.constexpr, AFFINE: tl.constexpr, RELU: tl.constexpr, ACC: tl.constexpr,
     ROWS: tl.constexpr, COLS: tl.constexpr,
 ):  # fmt: skip
@@ -163,10 +166,10 @@ def gradient_sums_kernel(
     scale, shift = load_scaling(rstd, weight, bias, cols, inside, AFFINE, ACC, COLS)
     plain = tl.zeros((ROWS, COLS), ACC)
     times = tl.zeros((ROWS, COLS), ACC)
-    end = tl.minimum((part + 1) * share, R)
-    for start in range(part * share, end, ROWS):
-        rows = start + tl.arange(0, ROWS)
-        mask = (rows < end)[:, None] & inside[None, :]
+    tiles = tl.cdiv(R, ROWS)
+    for tile in range(part, tiles, tl.num_programs(0)):
+        rows = (tiles - 1 - tile) * ROWS + tl.arange(0, ROWS)
+        mask = (rows < R)[:, None] & inside[None, :]
         place = rows.to(tl.int64)[:, None] * C + cols[None, :]
         above, normal = above_relu(grad, x, place, mask, mean, rstd, scale, shift, RELU, ACC)
         plain += above
@@ -175,9 +178,9 @@ def gradient_sums_kernel(
     tl.store(parts_out + (num_parts + part) * C + cols, tl.sum(times, 0), inside)
 
 
-@triton.jit(do_not_specialize=["R", "share", "num_parts"])
+@triton.jit(do_not_specialize=["R", "num_parts"])
 def gradient_kernel(
-    grad, x, copies, saved, total_in, weight, bias, parts_in, out, of_params, R, share, num_parts,
+    grad, x, copies, saved, total_in, weight, bias, parts_in, out, of_params, R, num_parts,
     C: tl.constexpr, AFFINE: tl.constexpr, RELU: tl.constexpr, ACC: tl.constexpr,
     PARTS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
 ):  # fmt: skip
@@ -188,11 +191,11 @@ def gradient_kernel(
     mean, rstd = tl.load(saved + cols, inside, 0), tl.load(saved + C + cols, inside, 0)
     scale, shift = load_scaling(rstd, weight, bias, cols, inside, AFFINE, ACC, COLS)
     total = tl.load(total_in)
-    end = tl.minimum((program + 1) * share, R)
-    for start in range(program * share, end, ROWS):
-        rows = start + tl.arange(0, ROWS)
-        mask = (rows < end)[:, None] & inside[None, :]
+    tiles = tl.cdiv(R, ROWS)
+    for tile in range(program, tiles, tl.num_programs(0)):
+        rows = tile * ROWS + tl.arange(0, ROWS)
+        mask = (rows < R)[:, None] & inside[None, :]
         place = rows.to(tl.int64)[:, None] * C + cols[None, :]
         above, normal = above_relu(grad, x, place, mask, mean, rstd, scale, shift, RELU, ACC)
-        of_x = row_gradients(above, normal, copies, rows, rows < end, total, plain, times, scale, ACC)
+        of_x = row_gradients(above, normal, copies, rows, rows < R, total, plain, times, scale, ACC)
         tl.store(out + place, of_x.to(out.dtype.element_ty), mask)

@@ -40,8 +40,11 @@ def _wide_kernel(
     K: tl.constexpr, N: tl.constexpr, NORMED: tl.constexpr, AFFINE: tl.constexpr, GATED: tl.constexpr,
     SHIFTED: tl.constexpr, RELU: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
-    """out [R, N] = x [R, K] times w [K, N], which comes in halves."""
-    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    """out [R, N] = x [R, K] times w [K, N], which comes in halves.
+
+    The last rows first: x was written from the first to the last, and the cache holds what was written last.
+    """
+    rows = (tl.num_programs(0) - 1 - tl.program_id(0)) * ROWS + tl.arange(0, ROWS)
     n = tl.program_id(1) * COLS + tl.arange(0, COLS)
     here, inside = (rows < R)[:, None], (n < N)[None, :]
     long = rows.to(tl.int64)[:, None]
@@ -66,9 +69,9 @@ def _wide_kernel(
     tl.store(out + long * N + n[None, :], total, here & inside)
 
 
-@triton.jit(do_not_specialize=["R", "share"])
+@triton.jit(do_not_specialize=["R"])
 def _weight_kernel(
-    grad, gate, x, saved, weight, bias, parts, R, share,
+    grad, gate, x, saved, weight, bias, parts, R,
     N: tl.constexpr, K: tl.constexpr, NORMED: tl.constexpr, AFFINE: tl.constexpr, GATED: tl.constexpr,
     SUMS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
@@ -79,10 +82,10 @@ def _weight_kernel(
     k = (tl.program_id(1) % blocks) * COLS + tl.arange(0, COLS)
     total = tl.zeros((ROWS, COLS), tl.float32)
     sums = tl.zeros((DEPTH, ROWS), tl.float32)
-    end = tl.minimum((part + 1) * share, R)
-    for start in range(part * share, end, DEPTH):
-        r = start + tl.arange(0, DEPTH)
-        here = (r < end)[:, None]
+    tiles = tl.cdiv(R, DEPTH)
+    for tile in range(part, tiles, tl.num_programs(0)):
+        r = (tiles - 1 - tile) * DEPTH + tl.arange(0, DEPTH)
+        here = (r < R)[:, None]
         long = r.to(tl.int64)[:, None]
         a = gated(grad, gate, long * N + n[None, :], here & (n < N)[None, :], GATED)
         mask = here & (k < K)[None, :]
@@ -138,10 +141,10 @@ def weight_parts(
     """[shares, N * K]: ``grad.T @ x``, by shares of the rows; with ``sums`` those of grad [N] behind it."""
     n, k = grad.shape[1], x.shape[1]
     rows, cols, warps = (128, 128, 8) if n % 128 == 0 and k % 128 == 0 else (block(n), block(k, 128), 4)
-    parts, share = row_shares(len(x), 32, 128 if n * k <= 2**15 else 64)
+    parts, _ = row_shares(len(x), 32, 128 if n * k <= 2**15 else 64)
     out = torch.empty(parts, n * k + n * sums, device=x.device)
     _weight_kernel[(parts, triton.cdiv(n, rows) * triton.cdiv(k, cols))](
-        grad, grad if gate is None else gate, x, *_arguments(x, normed), out, len(x), share, N=n, K=k,
+        grad, grad if gate is None else gate, x, *_arguments(x, normed), out, len(x), N=n, K=k,
         NORMED=normed is not None, AFFINE=normed is not None and normed.weight is not None,
         GATED=gate is not None, SUMS=sums, ROWS=rows, COLS=cols, DEPTH=32, num_warps=warps,
         num_stages=3 if gate is None else stages(x, 3),
