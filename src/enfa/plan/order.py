@@ -15,7 +15,7 @@ from torch import Tensor
 from enfa.plan.arrays import Arrays
 from enfa.plan.kernels.order import split_long, spread, turn_round
 
-__all__ = ["CHUNK", "Lists", "SparseMap", "by_value", "sparse_map"]
+__all__ = ["CHUNK", "Lists", "SparseMap", "by_value", "each_once", "sparse_map"]
 
 CHUNK = 32  # a list longer than this is summed in pieces, so that a row with very many readers delays nobody
 
@@ -74,6 +74,12 @@ def by_value(
     w, o = (None if values is None else torch.from_numpy(values) for values in new)
     found = torch.from_numpy(new_ptr)
     return Lists(found, torch.from_numpy(new_index), w, o, *_pieces(found, len(index)))
+
+
+def each_once(size: int) -> Lists:
+    """``by_value`` of the numbers from 0 to ``size - 1``."""
+    ptr, none = torch.arange(size + 1, dtype=torch.int32), torch.empty(3, 0, dtype=torch.int32)
+    return Lists(ptr, ptr[:-1].clone(), None, None, none, none.clone())
 
 
 def sparse_map(

@@ -48,7 +48,7 @@ def _check_ptr(what: str, ptr: Tensor, length: int) -> None:
 
 
 def fits_int32(values: Tensor) -> bool:
-    if values.is_meta or not values.numel():
+    if values.dtype == torch.int32 or values.is_meta or not values.numel():
         return True
     return int(values.max()) < 2**31 and int(values.min()) >= -(2**31)
 
