@@ -28,13 +28,13 @@ class Known(NamedTuple):
 
     Readers are listed for first graphs of pairs, then for second ones: those which belong to the graph or to both. Memory: 4
     bytes for each entry, each reader and each list, 8 for each row, and for each entry by which a list in a run names a row
-    outside. Pools have weights, 4 bytes for each entry and reader.
+    outside. Pools have weights, 1 or 4 bytes for each entry and reader.
     """
 
     graphs: np.ndarray  # BY_GRAPH [G]
     ptr: np.ndarray  # int32 [lists+1]
     row: np.ndarray  # int32 [entries]
-    weight: np.ndarray | None  # int32 [entries]
+    weight: np.ndarray | None  # int8 or int32 [entries]
     back_ptr: np.ndarray  # int32 [2 * (rows+1)], for rows in runs
     back_index: np.ndarray  # int32: lists; lists + g for the base rows of graph g
     back_weight: np.ndarray | None
@@ -76,6 +76,8 @@ def known_map(
         readers_so_far, outs_so_far = readers_so_far + len(part[1]), outs_so_far + len(out)
         parts.append((*part, out, of[out]))
     back_ptr, back_index, back_weight, out, out_of = (np.concatenate(p) for p in zip(*parts))
+    if weight is not None and np.abs(weight).max(initial=0) < 2**7:  # as nearly always: a quarter of the bytes to read
+        weight, back_weight = weight.astype(np.int8), back_weight.astype(np.int8)
     return Known(
         graphs, ptr, index, weight, back_ptr, back_index, None if weight is None else back_weight, out, out_of,
         None if base is None else base[0],
