@@ -8,9 +8,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from enfa.nn.triton import gine, linear_norm, norm, sums
+from enfa.nn.triton import gine, linear_norm, norm, sums, wide
 from enfa.nn.triton import products as linear
-from enfa.nn.triton.split import NARROW, split_weight
+from enfa.nn.triton.split import split_weight
 from enfa.plan.derive import kind_lists, merged_map, row_map
 from gpu_parts.cases import Case, Dataset, model_for, plan_for
 from gpu_parts.measure import kernel_us
@@ -19,10 +19,6 @@ TILES = ((8, 32, 1), (16, 32, 2), (32, 32, 8), (4, 128, 1), (8, 128, 2), (16, 12
 SHARES = (
     (32, 2048, 128, 4), (32, 4096, 128, 8), (64, 2048, 128, 4), (64, 4096, 128, 8), (64, 8192, 128, 8),
     (64, 4096, 64, 4), (128, 4096, 128, 8),
-)  # fmt: skip
-PRODUCTS = (
-    (128, 64, 32, 4, 3), (128, 128, 32, 8, 3), (64, 64, 32, 4, 3), (128, 64, 32, 8, 3), (128, 64, 64, 8, 2),
-    (128, 64, 16, 4, 4), (64, 128, 32, 4, 3),
 )  # fmt: skip
 
 
@@ -120,42 +116,27 @@ def products(rows: int, width: int) -> Iterator[tuple[str, list[str]]]:
         "forwards": lambda: F.linear(x, weight, bias), "backwards": lambda: grad @ weight,
         "weights": lambda: grad.T @ x,
     }  # fmt: skip
+    split = split_weight(weight)
 
-    def weights(tile: Any, how: str, most: int) -> torch.Tensor:
-        return linear.add_parts(linear.weight_parts(grad, x, tile=tile, most=most, how=how), 0, x.dtype).view(width, width)
+    def times(table: torch.Tensor, shift: torch.Tensor | None, transposed: bool) -> torch.Tensor:
+        if split is None:
+            return linear.tall_times(table, weight, shift, transposed)
+        return wide.wide_times(table, split, weight.shape, shift, transposed)
 
-    narrow, parts = width <= NARROW, split_weight(weight)
-    full = linear.block(width)
-    tall = [(r, full, full, w, 2) for r, w in ((32, 2), (64, 4), (128, 4), (128, 8))] if narrow else PRODUCTS
-    flop = 2 * rows * width * width
+    ours = {
+        "forwards": lambda: times(x, bias, False), "backwards": lambda: times(grad, None, True),
+        "weights": lambda: linear.add_parts(wide.weight_parts(grad, x), 0, x.dtype).view(width, width),
+    }  # fmt: skip
     for name, call in plain.items():
-        ours: dict[str, Any] = {}
-        for how in ("tf32x3", "bf16x6"):
-            for tile in tall:
-                if name == "weights":
-                    for most in (32, 64, 128):
-                        ours[f"{how} {tile} parts {most}"] = lambda h=how, t=tile, m=most: weights(t, h, m)
-                else:
-                    args = (x, weight, bias, False) if name == "forwards" else (grad, weight, None, True)
-                    ours[f"{how} {tile}"] = lambda a=args, h=how, t=tile: linear.tall_times(*a, tile=t, how=h)
-                    if not narrow:
-                        ours[f"split {tile}"] = lambda a=args, t=tile: linear.tall_times(*a, tile=t, split=parts)
         found: dict[str, Any] = {}
-        for precision in ("highest", "high"):
+        for who, run, precision in (
+            ("cuBLAS", call, "highest"), ("cuBLAS, TF32", call, "high"), ("ours", ours[name], "highest"),
+        ):  # fmt: skip
             torch.set_float32_matmul_precision(precision)
-            error = float((call().double() - exact[name]).abs().max() / exact[name].abs().max())
-            found[f"cuBLAS {precision} error {error:.1e}"] = _time(call)
+            error = float((run().double() - exact[name]).abs().max() / exact[name].abs().max())
+            found[f"{who}, error {error:.1e}"] = _time(run)
         torch.set_float32_matmul_precision("highest")
-        times = {key: _time(run) for key, run in ours.items()}
-        lines = _best(found)
-        for how in ("tf32x3", "bf16x6", "split"):
-            each = {k: v for k, v in times.items() if k.startswith(how)}
-            good = [(v, k) for k, v in each.items() if isinstance(v, float)]
-            if good:
-                error = float((ours[min(good)[1]]().double() - exact[name]).abs().max() / exact[name].abs().max())
-                lines.append(f"{how} error {error:.1e}")
-            lines += _best(each)
-        yield f"product {rows} x {width} {name}: {flop / 1e6:.0f} MFLOP", lines
+        yield f"product {rows} x {width} {name}: {2 * rows * width * width / 1e6:.0f} MFLOP", _best(found)
 
 
 def together(rows: int, width: int) -> Iterator[tuple[str, list[str]]]:

@@ -9,27 +9,29 @@ from pathlib import Path
 
 import pytest
 
+import enfa.batch.atomic
 from enfa.batch.atomic import write_atomically
 
 fcntl = pytest.importorskip("fcntl")
 
 WRITER = """
-import sys, time
+import runpy, sys, time
 from pathlib import Path
-from enfa.batch.atomic import write_atomically
 
 def parts():
     yield b"half"
     print("writing", flush=True)
     time.sleep(60)
 
-write_atomically(Path(sys.argv[1]), parts())
+# from its file: it needs nothing else of the package, whose import takes seconds
+runpy.run_path(sys.argv[2])["write_atomically"](Path(sys.argv[1]), parts())
 """
 
 
 def _writer(path: Path) -> subprocess.Popen[str]:
     """A process in the middle of writing."""
-    process = subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-c", WRITER, str(path), str(enfa.batch.atomic.__file__)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None and process.stdout.readline() == "writing\n"
     return process
 

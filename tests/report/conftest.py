@@ -1,3 +1,4 @@
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +9,8 @@ from enfa.datasets import Benchmark, from_graphs
 from enfa.report.reproduce import measure, open_store, write_pages
 from enfa.report.settings import SECTIONS, TINY, Settings
 from enfa.testing import random_graphs
+
+SMALL = TINY.to(datasets=("EXP",))
 
 
 def made_up(name: str) -> Benchmark:
@@ -31,6 +34,22 @@ def run(tmp_path: Path) -> Callable[..., Path]:
         return tmp_path / "report"
 
     return report
+
+
+@pytest.fixture(scope="session")
+def _exactness(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("exactness") / "report"
+    for _ in measure(("exactness",), made_up, SMALL, open_store(out, SMALL, False), out / "no results"):
+        pass
+    return out
+
+
+@pytest.fixture
+def measured(_exactness: Path, tmp_path: Path) -> Path:
+    """The folder of ``run``, with the exactness of ``SMALL`` measured and written."""
+    shutil.copytree(_exactness, tmp_path / "report")
+    assert write_pages(tmp_path / "report")
+    return tmp_path / "report"
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,11 @@
 """The page in a real browser, at desktop and phone width, in light and dark."""
 
+import io
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import matplotlib.image
 import pytest
 
 selenium = pytest.importorskip("selenium", reason="selenium is not installed (pip install 'enfa[dev]')")
@@ -106,3 +108,20 @@ def test_tables_scroll_inside_their_frame(browser, whole_report: Path) -> None: 
     )
     assert any(inner)
     assert browser.get_log("browser") == []
+
+
+def _sides(browser: "selenium.webdriver.Chrome", frame: str) -> tuple[float, float]:
+    """How light the paper is at the left and right inside a frame: of each line of pixels downwards, the lightest."""
+    script = f"const b = {frame}.getBoundingClientRect(); return [b.left, b.right, b.top, b.bottom]"
+    left, right, top, bottom = (round(v) for v in browser.execute_script(script))
+    picture = matplotlib.image.imread(io.BytesIO(browser.get_screenshot_as_png()), format="png")
+    inside = picture[top + 40 : bottom - 10, :, :3].mean(2)  # without the head of the table, and its scroll bar
+    return float(inside[:, left + 3].max()), float(inside[:, right - 9].max())
+
+
+def test_a_shade_shows_on_which_side_a_table_goes_on(browser, whole_report: Path) -> None:  # type: ignore[no-untyped-def]
+    _open(browser, whole_report / "index.html", WIDTHS["phone"], "light")
+    frame = "[...document.querySelectorAll('.scroll')].find(s => s.clientWidth && s.scrollWidth > s.clientWidth + 200)"
+    for scrolled, shaded in ((0, (False, True)), (100, (True, True)), (9999, (True, False))):
+        browser.execute_script(f"const s = {frame}; s.scrollIntoView({{block: 'center'}}); s.scrollLeft = {scrolled}")
+        assert tuple(light < 0.95 for light in _sides(browser, frame)) == shaded, scrolled

@@ -1,15 +1,17 @@
 from collections import defaultdict
+from itertools import pairwise
 from pathlib import Path
 
 import matplotlib.image
 import pytest
 import torch
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 from torch_geometric.data import Data
 
-from enfa import EdgeDeletion, NodeDeletion, NodeMarking, Policy, Spec
+from enfa import EdgeDeletion, EdgeMarking, EgoNets, NodeDeletion, NodeMarking, Policy, Spec
 from enfa.report.drawing import GREY
 from enfa.report.picture import draw_sharing, main, molecule
 from enfa.testing import degenerate_graphs
@@ -48,6 +50,32 @@ def test_rows_that_occur_once_have_no_colour() -> None:
     affected = [colours for colours in found.values() if colours[0] != GREY.lower()]
     assert len(affected) == 1 + 3 + 6  # reached in tables 0, 1 and 2
     assert all(colours == ["#ffffff"] for colours in affected)
+
+
+POLICIES = [NodeMarking(), NodeDeletion(), EdgeDeletion(), EdgeMarking(), EgoNets(1, mark=True)]
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+def test_the_legend_names_what_occurs_and_stays_apart(policy: Policy) -> None:
+    graph, positions = molecule()
+    figure = draw_sharing(graph, policy, Spec(1, edge_attr=len(policy.edge_marks[0]) > 0), positions=positions)
+    (axes,) = figure.axes
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    low = min(text.get_position()[1] for text in axes.texts)
+    names = [text for text in axes.texts if text.get_position()[1] == low]
+    expected = {
+        "NodeMarking": ["marked node"], "NodeDeletion": ["deleted node"], "EdgeDeletion": ["deleted edge"],
+        "EdgeMarking": ["marked edge"], "EgoNets": ["marked node", "deleted node"],
+    }[type(policy).__name__]  # fmt: skip
+    assert [text.get_text() for text in names[3:]] == expected
+    words = [text.get_window_extent(renderer) for text in names]
+    for one, next_one in pairwise(words):
+        assert one.x1 + 40 < next_one.x0  # pixels: a circle's room
+    assert words[-1].x1 < figure.bbox.x1
+    samples = [c for c in axes.patches if isinstance(c, Circle) and c.center[1] == low]
+    for circle in samples:
+        box = circle.get_window_extent(renderer)
+        assert not any(box.x0 < word.x1 and word.x0 < box.x1 for word in words)
 
 
 @pytest.mark.parametrize("policy", [NodeMarking(), NodeDeletion(), EdgeDeletion()], ids=repr)

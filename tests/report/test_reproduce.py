@@ -79,9 +79,8 @@ def test_all_cases_of_the_issue_are_timed() -> None:
     assert ("CEXP", "graphconv") in both and ("peptides-func", "gcn") in both and ("EXP", "gcn") not in both
 
 
-def test_continues_where_it_stopped(run: Callable[..., Path]) -> None:
-    out = run(("exactness",), settings=SMALL)
-    path = out / "results" / "exactness.json"
+def test_continues_where_it_stopped(run: Callable[..., Path], measured: Path) -> None:
+    path = measured / "results" / "exactness.json"
     before = json.loads(path.read_text())
     lost = next(iter(before["results"]))
     kept = {k: v for k, v in before["results"].items() if k != lost}
@@ -94,18 +93,21 @@ def test_continues_where_it_stopped(run: Callable[..., Path]) -> None:
     assert all(after[key]["nodes"] == -1 for key in kept)
 
 
-def test_results_of_other_settings_are_refused(run: Callable[..., Path]) -> None:
+def test_results_of_other_settings_are_refused(run: Callable[..., Path], measured: Path) -> None:
     one = SMALL.to(exact_steps=1)
-    run(("exactness",), settings=one)
-    with pytest.raises(ValueError, match=r"exactness.json was measured with exact_steps = 1, this is 2; choose another"):
-        run(("exactness",), settings=SMALL)
-    run(("exactness",), settings=one.to(batch=5))  # does not matter here
-    run(("exactness",), settings=SMALL, fresh=True)
+    with pytest.raises(ValueError, match=r"exactness.json was measured with exact_steps = 2, this is 1; choose another"):
+        run(("exactness",), settings=one)
+    before = (measured / "results" / "exactness.json").read_text()
+    run(("exactness",), settings=SMALL.to(batch=5))  # does not matter here
+    assert (measured / "results" / "exactness.json").read_text() == before
+    run(("exactness",), settings=one, fresh=True)
+    assert json.loads((measured / "results" / "exactness.json").read_text())["settings"]["exact_steps"] == 1
 
 
-def test_a_broken_plan_turns_the_page_red(run: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    good = run(("exactness",), settings=SMALL)
-    assert 'class="failed"' not in (good / "index.html").read_text()
+def test_a_broken_plan_turns_the_page_red(
+    run: Callable[..., Path], measured: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert 'class="failed"' not in (measured / "index.html").read_text()
     made = enfa.testing.same.plan_of
 
     def broken(*args: object) -> Plan:

@@ -147,7 +147,7 @@ def model_of(case: dict, layers: int = 3, seed: int = 0) -> enfa.DSGNN | enfa.DS
     Fresh norms have zero bias, so constant channels would meet ReLU exactly at its kink, where the sign of a rounding
     error decides the gradient: that would compare noise with noise.
     """
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)  # models are drawn on the CPU; torch.manual_seed takes a millisecond
     edge_channels = EDGE_CHANNELS[case["edges"]]
     policy = EVERY[case["policy"]]
     edge_dim = HIDDEN if isinstance(edge_channels, list) else edge_channels

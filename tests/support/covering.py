@@ -31,7 +31,14 @@ def covering(factors: Mapping[str, Sequence[Any]], allowed: Callable[[Case], boo
     """Greedy: start each case from a pair that is still missing, then take the best of a few random completions."""
     draw = random.Random(seed)
     missing = all_pairs(factors, allowed)
+    place = {name: i for i, name in enumerate(factors)}
     cases = []
+
+    def new(fixed: Case, name: str, value: Any) -> int:
+        """How many missing pairs a further value brings."""
+        pairs = ((f, a, name, value) if place[f] < place[name] else (name, value, f, a) for f, a in fixed.items())
+        return sum(pair in missing for pair in pairs)
+
     while missing:
         f, a, g, b = draw.choice(sorted(missing, key=repr))
         best: tuple[int, Case] = (-1, {})
@@ -41,7 +48,7 @@ def covering(factors: Mapping[str, Sequence[Any]], allowed: Callable[[Case], boo
                 if name in fixed:
                     continue
                 fits = [v for v in factors[name] if allowed({**fixed, name: v})]
-                gain = {v: sum((p in missing) for p in pairs_of(_ordered(factors, {**fixed, name: v}))) for v in fits}
+                gain = {v: new(fixed, name, v) for v in fits}
                 top = max(gain.values())
                 fixed[name] = draw.choice([v for v in fits if gain[v] == top])
             case = _ordered(factors, fixed)

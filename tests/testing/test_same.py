@@ -77,7 +77,7 @@ def test_finds_a_wrong_conv() -> None:
 
 def test_finds_a_wrong_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of one small tensor in the first layer, far below the head's in size."""
-    right = module._run
+    right = module._run_on
 
     def wrong(model: nn.Module, plan: Plan, train: bool, steps: int) -> dict:
         found = right(model, plan, train, steps)
@@ -86,13 +86,13 @@ def test_finds_a_wrong_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
             found[name] = found[name] * (1 + 1e-6)
         return found
 
-    monkeypatch.setattr(module, "_run", wrong)
+    monkeypatch.setattr(module, "_run_on", wrong)
     with pytest.raises(AssertionError, match=r"gradient of layers.0.conv.mlp.0.weight: 1"):
         assert_same_as_full(_model(), enfa.NodeMarking(), GRAPHS)
 
 
 def test_finds_what_is_not_finite_or_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = module._run
+    right = module._run_on
 
     def wrong(model: nn.Module, plan: Plan, train: bool, steps: int) -> dict:
         found = right(model, plan, train, steps)
@@ -101,7 +101,7 @@ def test_finds_what_is_not_finite_or_not_there(monkeypatch: pytest.MonkeyPatch) 
             del found["gradient of head.3.bias"]
         return found
 
-    monkeypatch.setattr(module, "_run", wrong)
+    monkeypatch.setattr(module, "_run_on", wrong)
     off = {d.what: d.relative for d in differences(_model(), enfa.NodeMarking(), GRAPHS, modes=["eval"])
            if d.kind == "distinct"}  # fmt: skip
     assert off["output"] == off["gradient of head.3.bias"] == float("inf")
@@ -132,3 +132,16 @@ def test_float32_has_a_tolerance_of_its_own() -> None:
     assert_same_as_full(_model(), enfa.NodeMarking(), GRAPHS, dtype=torch.float32)
     with pytest.raises(AssertionError, match="by more than 1e-20"):
         assert_same_as_full(_model(), enfa.NodeMarking(), GRAPHS, dtype=torch.float32, tolerance=1e-20)
+
+
+def test_the_model_stays_as_it_is() -> None:
+    """Though it is evaluated and trained; and training does not see the gradients of the evaluation."""
+    torch.manual_seed(0)
+    model = enfa.DSGNN(3, 4, 2, 2, dropout=0.5).eval()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    graphs = random_graphs(3, 5, channels=3)
+    both = list(differences(model, enfa.NodeMarking(), graphs, steps=2))
+    assert not model.training and all(p.grad is None for p in model.parameters())
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    alone = [d for mode in ("train", "eval") for d in differences(model, enfa.NodeMarking(), graphs, modes=[mode], steps=2)]
+    assert both == alone

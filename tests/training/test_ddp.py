@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,17 @@ from enfa.training.run import LAST, folder_of
 
 def last(config: Config) -> dict[str, Any]:
     return load_checkpoint(folder_of(config) / LAST)
+
+
+def _assert_same(one: dict[str, Any], two: dict[str, Any], steps: int) -> None:
+    assert one["global_step"] == two["global_step"] == steps
+    assert any("running_var" in key for key in one["state_dict"])
+    for key, value in one["state_dict"].items():
+        torch.testing.assert_close(
+            two["state_dict"][key], value, rtol=1e-6, atol=1e-6, msg=lambda m, k=key: f"{k}: {m}"
+        )
+    for a, b in zip(one["enfa"]["curve"], two["enfa"]["curve"], strict=True):
+        assert a == pytest.approx(b, abs=1e-6)
 
 
 # Batches of 9 out of 36 graphs give 4 steps an epoch; 37 graphs a fifth batch of a single graph, so that the second
@@ -37,20 +49,15 @@ def test_two_processes_are_one(
     held = np.arange(graphs, graphs + 10)
     split = {"split_train": np.arange(graphs), "split_valid": held, "split_test": held}
     path = config_file(dataset=str(make_npz(y, **split)), batch_size=9, epochs=4, model=model)
-    fit(read_config(path, ["name=one"]), progress=False)
-    result = enfa("train", path, "devices=2", "name=two", "--no-progress")
+    one, two = (read_config(path, [f"name={name}"]) for name in ("one", "two"))
+    fit(one, progress=False)
+    resumed = kind == "tasks"
+    if resumed:  # two processes go on where one stopped
+        fit(replace(two, epochs=1), progress=False)
+    result = enfa("train", path, "devices=2", "name=two", "--no-progress", *["--resume"] * resumed)
     assert result.returncode == 0, result.stderr
-    one, two = last(read_config(path, ["name=one"])), last(read_config(path, ["name=two"]))
-    assert one["global_step"] == two["global_step"] == 20
-    assert any("running_var" in key for key in one["state_dict"])
-    for key, value in one["state_dict"].items():
-        torch.testing.assert_close(
-            two["state_dict"][key], value, rtol=1e-6, atol=1e-6, msg=lambda m, k=key: f"{k}: {m}"
-        )
-    for a, b in zip(one["enfa"]["curve"], two["enfa"]["curve"]):
-        assert a == pytest.approx(b, abs=1e-6)
-    if kind == "classes":
-        return
-    resumed = enfa("train", path, "devices=2", "name=two", "epochs=5", "--resume", "--no-progress")
-    assert resumed.returncode == 0, resumed.stderr
-    assert last(read_config(path, ["name=two"]))["global_step"] == 25
+    _assert_same(last(one), last(two), 20)
+    if resumed:  # and one where two stopped
+        for config in (one, two):
+            fit(replace(config, epochs=5), resume=True, progress=False)
+        _assert_same(last(one), last(two), 25)

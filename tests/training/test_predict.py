@@ -10,8 +10,9 @@ from typer.testing import CliRunner
 from enfa.cli.app import app
 from enfa.datasets import ATOM_CHANNELS, BOND_CHANNELS, from_graphs, from_smiles
 from enfa.training import fit, read_config
+from enfa.training.checkpoint import trained_on
 from enfa.training.predict import predict, read_smiles
-from enfa.training.run import LAST, folder_of, prepare
+from enfa.training.run import BEST, LAST, folder_of, prepare
 
 
 def test_predictions_of_an_npz_file(tmp_path: Path, config_file: Callable[..., Path], npz: Path) -> None:
@@ -22,6 +23,10 @@ def test_predictions_of_an_npz_file(tmp_path: Path, config_file: Callable[..., P
         np.savez(tmp_path / "unlabelled.npz", **{k: file[k] for k in file.files if k != "y"})
     result = CliRunner().invoke(app, ["predict", str(last), str(tmp_path / "unlabelled.npz"), "--out", str(out)])
     assert result.exit_code == 0, result.output
+    score = float((folder_of(config) / "metrics.csv").read_text().split()[-1].split(",")[-1])
+    assert result.stderr.splitlines() == [
+        f"{last}: trained on {npz} (fold 0, seed 0) with node_marking, ds, gin; epoch 3, validation accuracy {score:.4f}"
+    ]
     with out.open() as file:
         rows = list(csv.DictReader(file))
     run = prepare(config)
@@ -30,6 +35,14 @@ def test_predictions_of_an_npz_file(tmp_path: Path, config_file: Callable[..., P
     assert list(rows[0]) == ["graph", "class", "p0", "p1"] and len(rows) == 40
     np.testing.assert_allclose([[float(r["p0"]), float(r["p1"])] for r in rows], expected, atol=1e-6)
     assert [int(r["class"]) for r in rows] == expected.argmax(1).tolist()
+
+
+def test_a_model_says_what_it_was_trained_on(config_file: Callable[..., Path], npz: Path) -> None:
+    settings = {"policy": "node_deletion", "policy_params": {"isolate": True}, "model": "dss", "fold": 2, "seed": 5}
+    config = read_config(config_file(epochs=1, **settings))
+    fit(config, progress=False)
+    line = trained_on(folder_of(config) / BEST)
+    assert line.startswith(f"trained on {npz} (fold 2, seed 5) with node_deletion(isolate=True), dss, gin; epoch 0, valid")
 
 
 def test_smiles_files(tmp_path: Path) -> None:

@@ -87,6 +87,24 @@ def test_official_splits_average_test_scores(tmp_path: Path) -> None:
     assert summary is not None and summary.epoch is None and str(summary) == "75.0 ± 5.0"
 
 
+def test_eighty_columns_cut_nothing_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped, late = replace(RECORD, ended="target reached"), replace(RECORD, ended="out of time", test=0.7)
+    for name in ("CEXP-ds-ed-graphconv", "EXP-ds-ed"):
+        filed(tmp_path, stopped, replace(stopped, fold=1), name=name, paper="100.0 ± 0.0", stop_at=1.0)
+    filed(tmp_path, late, name="ogbg-moltox21-ds-nm", paper="75.5", epochs=100)
+    filed(tmp_path, replace(RECORD, test=0.5), name="a name of one's own that is far too long [for] eighty columns")
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = CliRunner().invoke(app, ["table", str(tmp_path)]).output.splitlines()
+    assert max(map(len, lines)) <= 80 and not any("…" in line for line in lines)
+    cells = [line.split() for line in lines]
+    assert ["EXP-ds-ed", "accuracy", "100.0", "±", "0.0", "80.0", "±", "0.0", "2", "1", "[1]"] in cells
+    assert ["ogbg-moltox21-ds-nm", "accuracy", "75.5", "70.0", "1", "[2]"] in cells
+    text = "\n".join(line.strip() for line in lines)
+    assert text.count("[1] 2 of 2 runs stopped at the first epoch with 100%") == 1
+    assert "[2] the time was up after 3 of 100 epochs" in text and "[3]" not in text
+    assert "[for]" in text  # a name is not markup
+
+
 def test_out_of_time_is_said(tmp_path: Path) -> None:
     late = replace(RECORD, ended="out of time", test=0.7)
     results = filed(tmp_path, late, epochs=100, paper="76.7")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from enfa.training.checkpoint import trained_on
 from enfa.training.disk import write_csv
 from enfa.training.predict import predict as predict_rows
 
@@ -28,9 +29,13 @@ def predict(
     batch_size: Annotated[int, typer.Option(min=1, help="Graphs at a time.")] = 32,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
 ) -> None:
-    """Predict with a trained model: a line per graph, with the probability of every class or task."""
+    """Predict with a trained model: a line per graph, with the probability of every class or task.
+
+    Says on standard error what the model was trained on: dataset, policy, epoch and the metric it reached there.
+    """
     if out.exists() and not force:
         raise ValueError(f"{out} exists: --force replaces it")
     rows = predict_rows(checkpoint, graphs, batch_size)
     write_csv(out, rows)
+    Console(stderr=True).print(f"{checkpoint}: {trained_on(checkpoint)}", markup=False, highlight=False, soft_wrap=True)
     Console().print(f"{len(rows)} predictions in {out}", markup=False, soft_wrap=True)

@@ -7,89 +7,55 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
-from enfa.nn.blocks import across, counted
-from enfa.nn.linear import fusable, plain
-from enfa.nn.rows import current_rows
+from enfa.nn.counted import Counted, Shifted
+from enfa.nn.linear import WIDE, fusable, hooked, plain
+from enfa.nn.rows import Rows, current_rows
 from enfa.nn.triton import accelerated
 
 __all__ = ["CountedBatchNorm", "normed"]
-
-
-def _reduced(value: Tensor, group: Any) -> Tensor:
-    """Summed over ranks, where there are several."""
-    if group is not None:
-        dist.all_reduce(value, group=group)
-    return value
 
 
 def _activated(x: Tensor, relu: bool) -> Tensor:
     return torch.relu(x) if relu else x
 
 
-def normed(norm: nn.Module, x: Tensor, relu: bool, linear: nn.Linear | None = None) -> Tensor:
-    """norm(linear(x)), and a ReLU behind it, in one go where the norm can."""
+def normed(
+    norm: nn.Module, x: Tensor, relu: bool, linear: nn.Linear | None = None,
+    first: tuple[nn.Linear, nn.Module] | None = None,
+) -> Tensor:  # fmt: skip
+    """norm(linear(x)), and a ReLU behind it, in one go where the norm can.
+
+    ``first``: another linear and norm, with a ReLU behind them, that x goes through before.
+    """
+    if first is not None:
+        before, inner = first
+        if linear is not None and _in_one_go(norm, linear, inner, before, x):
+            return _pair(norm, linear, inner, before, x, relu)  # type: ignore[arg-type]
+        x = normed(inner, x, True, before)
     if isinstance(norm, CountedBatchNorm):
         return norm(x, relu, linear)
     return _activated(norm(x if linear is None else linear(x)), relu)
 
 
-class _Shifted(torch.autograd.Function):
-    """A linear whose bias has no gradient, because a norm behind it takes every shift away.
-
-    What autograd would compute is 0 up to rounding, which Adam, dividing it by its own size, would turn into steps.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        ctx.save_for_backward(x, weight)
-        return nn.functional.linear(x, weight, bias)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        x, weight = ctx.saved_tensors
-        of_x = grad @ weight if ctx.needs_input_grad[0] else None
-        return of_x, across(grad, x), grad.new_zeros(len(weight))
+def _in_one_go(norm: nn.Module, linear: nn.Linear, inner: nn.Module, before: nn.Linear, x: Tensor) -> bool:
+    """Whether the second of two linears can normalise what it reads of the first. Narrow ones are fast enough."""
+    norms, rows = (inner, norm), current_rows()
+    if not all(isinstance(n, CountedBatchNorm) and not hooked(n) for n in norms) or rows is None:
+        return False
+    fit = before.out_features == linear.in_features and max(linear.weight.shape) > WIDE
+    return fit and inner.fuses(before, x, rows) and norm.fuses(linear, x, rows)  # type: ignore[operator]
 
 
-class _Counted(torch.autograd.Function):
-    """Normalise with the weighted mean and variance: sum(c x) / n and sum(c (x - mean)^2) / n."""
+def _pair(
+    norm: CountedBatchNorm, linear: nn.Linear, inner: CountedBatchNorm, before: nn.Linear, x: Tensor, relu: bool
+) -> Tensor:
+    from enfa.nn.triton.linear_norm import Normed
 
-    @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, weight: Tensor | None, bias: Tensor | None, copies: Tensor, eps: float, group: Any
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        # total and sum of rows in one message between ranks
-        sums = _reduced(torch.cat([counted(copies, x), copies.sum()[None]]), group)
-        total = sums[-1].clamp(min=1)
-        mean = sums[:-1] / total
-        centred = x - mean
-        var = _reduced(counted(copies, centred.square()), group) / total
-        rstd = (var + eps).rsqrt()
-        scale = rstd if weight is None else rstd * weight
-        out = centred * scale if bias is None else torch.addcmul(bias, centred, scale)
-        ctx.save_for_backward(centred, rstd, scale, copies / total, weight)
-        ctx.group, ctx.has_bias = group, bias is not None
-        ctx.mark_non_differentiable(mean, var, total)
-        return out, mean, var, total
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-        centred, rstd, scale, part, weight = ctx.saved_tensors
-        grad_bias, grad_weight = grad.sum(0), (grad * centred).sum(0) * rstd
-        all_bias, all_weight = _reduced(torch.stack([grad_bias, grad_weight]), ctx.group)
-        # grad_x = scale (grad - part (sum grad + normal * sum(grad normal))), in three passes over the rows
-        grad_x = torch.addcmul(-all_bias * scale, centred, -all_weight * rstd * scale)
-        grad_x = grad_x.mul_(part[:, None]).addcmul_(grad, scale)
-        return (
-            grad_x,
-            grad_weight if weight is not None else None,
-            grad_bias if ctx.has_bias else None,
-            *(None,) * 3,
-        )
+    rows = current_rows()
+    assert rows is not None
+    z, saved = inner.on_cuda(x, before, True, rows, later=True)
+    return norm.on_cuda(z, linear, relu, rows, Normed(saved, inner.weight, inner.bias))[0]
 
 
 class CountedBatchNorm(nn.BatchNorm1d):
@@ -104,14 +70,13 @@ class CountedBatchNorm(nn.BatchNorm1d):
     def forward(self, x: Tensor, relu: bool = False, linear: nn.Linear | None = None) -> Tensor:
         """``relu``: the activation behind it; ``linear``: what comes before it. Together they cost less."""
         rows, group = current_rows(), _group() if self.training else None
-        counts = rows is not None and (self.training or self.running_mean is None)
-        if linear is not None and (not plain(linear) or torch.is_autocast_enabled(x.device.type)):
-            x, linear = linear(x), None
-        whole = (self.weight is None) == (self.bias is None)  # our own kernels know no norm with one of them
-        fused = linear is not None and counts and group is None and whole and fusable(linear, x)
-        if linear is not None and not fused:
-            shift = counts and linear.bias is not None
-            x, linear = _Shifted.apply(x, linear.weight, linear.bias) if shift else linear(x), None
+        if linear is not None and rows is not None and self.fuses(linear, x, rows):
+            return self.on_cuda(x, linear, relu, rows)[0]
+        if linear is not None:
+            counts = rows is not None and (self.training or self.running_mean is None)
+            own = plain(linear) and not torch.is_autocast_enabled(x.device.type)
+            shift = counts and own and linear.bias is not None
+            x = Shifted.apply(x, linear.weight, linear.bias) if shift else linear(x)
         if x.dtype in (torch.float16, torch.bfloat16) and torch.is_autocast_enabled(x.device.type):
             x = x.float()  # counts and sums do not fit into 8 or 11 bits: go on in float32, as LayerNorm does
         if rows is None and group is None:
@@ -123,29 +88,44 @@ class CountedBatchNorm(nn.BatchNorm1d):
             return _activated(super().forward(x), relu)
         if rows is not None and group is None and rows.total == 1:
             raise ValueError("Expected more than 1 (subgraph, node) pair to compute BatchNorm statistics, got 1")
-        updates = self.training and self.running_mean is not None
-        if rows is not None and group is None and whole and accelerated(x):
-            tracks = updates and self.momentum is not None and self.num_batches_tracked is not None
-            running: Any = (self.running_mean, self.running_var, self.num_batches_tracked, self.momentum)
-            rest = (self.weight, self.bias, rows.copies, self.eps, relu, running if tracks else None)
-            out, mean, var, total = self._on_cuda(x, linear, rest)
-            updates = updates and not tracks
-        else:
-            with torch.autocast(x.device.type, enabled=False):
-                copies = x.new_ones(len(x)) if rows is None else rows.copies.to(x.dtype)
-                out, mean, var, total = _Counted.apply(x, self.weight, self.bias, copies, self.eps, group)
-            out = _activated(out, relu)
-        if updates:
+        if rows is not None and group is None and self._whole() and accelerated(x):
+            return self.on_cuda(x, None, relu, rows)[0]
+        with torch.autocast(x.device.type, enabled=False):
+            copies = x.new_ones(len(x)) if rows is None else rows.copies.to(x.dtype)
+            out, mean, var, total = Counted.apply(x, self.weight, self.bias, copies, self.eps, group)
+        if self.training and self.running_mean is not None:
             # a rank without rows takes the other ranks' statistics
             self._update(mean, var, total, rows is not None and rows.total == 0 and group is None)
-        return out
+        return _activated(out, relu)
 
-    @staticmethod
-    def _on_cuda(x: Tensor, linear: nn.Linear | None, rest: tuple[Any, ...]) -> tuple[Tensor, ...]:
+    def _whole(self) -> bool:
+        """Our own kernels know no norm that has a weight and no bias, or the other way round."""
+        return (self.weight is None) == (self.bias is None)
+
+    def fuses(self, linear: nn.Linear, x: Tensor, rows: Rows) -> bool:
+        """Whether :meth:`on_cuda` computes this norm behind ``linear``, for something like x."""
+        counts = self.training or self.running_mean is None
+        fits = x.ndim == 2 and len(x) == len(rows.copies) and rows.total != 1
+        return counts and fits and self._whole() and fusable(linear, x) and not (self.training and _group() is not None)
+
+    def on_cuda(
+        self, x: Tensor, linear: nn.Linear | None, relu: bool, rows: Rows, before: Any = None, later: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """By our own kernels: the rows, and the mean, 1 / standard deviation and variance that they are normalised with."""
         from enfa.nn.triton.linear_norm import linear_norm
         from enfa.nn.triton.norm import counted_norm
 
-        return counted_norm(x, *rest) if linear is None else linear_norm(x, linear.weight, linear.bias, *rest)
+        updates = self.training and self.running_mean is not None
+        tracks = updates and self.momentum is not None and self.num_batches_tracked is not None
+        running: Any = (self.running_mean, self.running_var, self.num_batches_tracked, self.momentum)
+        rest = (self.weight, self.bias, rows.copies, self.eps, relu, running if tracks else None)
+        if linear is None:
+            out, saved, total = counted_norm(x, *rest)
+        else:
+            out, saved, total = linear_norm(x, linear.weight, linear.bias, *rest, before, later)
+        if updates and not tracks:
+            self._update(saved[0], saved[2], total, rows.total == 0)
+        return out, saved
 
     @torch.no_grad()
     def _update(self, mean: Tensor, var: Tensor, total: Tensor, empty: bool) -> None:

@@ -22,14 +22,19 @@ PALETTE = (
 )  # fmt: skip
 DARK = ("#009E73", "#0072B2", "#D55E00")  # with white numbers
 GREY, INK, FAINT = "#D9D9D9", "#222222", "#B5B5B5"
+KEPT: dict[str, Any] = {"color": "#777777", "lw": 0.06}  # how an edge is drawn, its width in units
+MARKED: dict[str, Any] = {"color": INK, "lw": 0.18}
+DELETED: dict[str, Any] = {"color": FAINT, "lw": 0.05, "linestyle": (0, (1, 1.5))}
+RING = 1.36  # round a marked node, in radii: off its outline, and off those of its neighbours
 EXPLANATION = "A circle is a row: one node of one subgraph, after one layer. Equal numbers in a line are the same row."
 
 
 class Drawing:
     """One Axes for everything, in units of an edge's length; text and margins in inches."""
 
-    def __init__(self, sharing: Sharing, place: np.ndarray, names: list[str]) -> None:
-        self.sharing, self.place, self.names = sharing, place, names
+    def __init__(self, sharing: Sharing, place: np.ndarray, names: list[str], bag: int) -> None:
+        """``bag``: how many subgraphs there are, those included that are not drawn."""
+        self.sharing, self.place, self.names, self.bag = sharing, place, names, bag
         gap = np.linalg.norm(place[:, None] - place[None], axis=2) + 9.0 * np.eye(len(place))
         self.radius = float(np.clip(0.48 * gap.min(), 0.22, 0.37))  # of a node, where edges are about 1 long
         width, self.height = place.max(0) + 2 * self.radius + 1.0
@@ -39,9 +44,13 @@ class Drawing:
         self.point = 72 * self.scale  # points per unit
         self.left = self._inches(1.5)  # room for what a line is called
         self.right = self.left + self.columns * self.width
+        self.once = False  # whether a row is drawn in a single place, which leaves it white
 
     def _inches(self, inches: float) -> float:
         return inches / self.scale
+
+    def _edge(self, style: dict[str, Any]) -> dict[str, Any]:
+        return {**style, "lw": style["lw"] * self.point}
 
     def draw(self, title: str) -> Figure:
         top, bottom, right = self._inches(1.15), self._inches(0.6), self.right + self._inches(0.1)
@@ -56,6 +65,8 @@ class Drawing:
 
         text(self._inches(0.15), 0.9, title, size=14.5, weight="bold")
         text(self._inches(0.15), 0.57, EXPLANATION, size=10.5)
+        whole = "the one subgraph" if self.bag == 1 else f"all {self.bag:,} subgraphs"
+        text(self._inches(0.15), 0.14, whole, size=10.5, style="italic")
         for column, name in enumerate(["unedited graph", *self.names]):
             text(self.left + (column + 0.5) * self.width, 0.14, name, ha="center", size=10.5, style="italic")
         for line in range(self.lines):
@@ -76,6 +87,7 @@ class Drawing:
         numbers, often = np.unique(shown, return_counts=True)
         shared = [n for n, k in zip(numbers.tolist(), often) if n >= 0 and n not in base and k > 1]
         fill = dict.fromkeys(base, GREY) | {n: PALETTE[k % len(PALETTE)] for k, n in enumerate(shared)}
+        self.once |= len(set(numbers[numbers >= 0].tolist()) - set(fill)) > 0
         met: set[int] = set()
         for column in range(self.columns):
             rows = s.base[line] if column == 0 else s.rows[line, column - 1]
@@ -97,18 +109,14 @@ class Drawing:
         # an edge and its reverse are one line
         pairs = np.unique(np.column_stack([np.sort(self.sharing.edges.T, axis=1), edges]), axis=0)
         ends, edges = at[pairs[:, :2]], pairs[:, 2]
-        for chosen, style in (
-            (edges == 0, {"color": "#777777", "lw": 0.06 * self.point}),
-            (edges > 0, {"color": INK, "lw": 0.18 * self.point}),
-            (edges == DELETE, {"color": FAINT, "lw": 0.05 * self.point, "linestyle": (0, (1, 1.5))}),
-        ):
-            axes.add_collection(LineCollection(list(ends[chosen]), zorder=1, **style))
+        for chosen, style in ((edges == 0, KEPT), (edges > 0, MARKED), (edges == DELETE, DELETED)):
+            axes.add_collection(LineCollection(list(ends[chosen]), zorder=1, **self._edge(style)))
         for v, row in enumerate(rows.tolist()):
             if row < 0:
                 axes.add_patch(Circle(at[v], 0.3 * self.radius, color=FAINT, zorder=2))
                 continue
             if marks[v] > 0:
-                ring = Circle(at[v], 1.45 * self.radius, fill=False, ec=INK, lw=0.07 * self.point, zorder=2)
+                ring = Circle(at[v], RING * self.radius, fc="white", ec=INK, lw=0.06 * self.point, zorder=2)
                 axes.add_patch(ring)
             new = row not in met
             met.add(row)
@@ -122,22 +130,36 @@ class Drawing:
                 axes.text(at[v, 0], at[v, 1], str(row), **style)
 
     def _legend(self, axes: Axes, y: float) -> None:
-        """Only what occurs in the picture."""
+        """Only what occurs in the picture, each as it is drawn there."""
         s = self.sharing
-        items: list[tuple[str, dict[str, Any]]] = [
-            ("computed", {"fc": "white", "ec": INK, "lw": 1.5}),
-            ("reused", {"fc": PALETTE[1], "ec": "white"}),
-            ("row of the unedited graph", {"fc": GREY, "ec": "white"}),
+        outlined, plain = {"ec": INK, "lw": 1.5}, {"ec": "white", "lw": 0.5}
+        circles: list[tuple[str, list[dict[str, Any]]]] = [
+            ("computed", [{"fc": fill, **outlined} for fill in [GREY, PALETTE[1], "white"][: 2 + self.once]]),
+            ("reused, a colour for each row", [{"fc": fill, **plain} for fill in PALETTE[:3]]),
+            ("row of the unedited graph", [{"fc": GREY, **plain}]),
         ]
         if (s.node_mark > 0).any():
-            items.append(("marked node", {"fc": "white", "ec": INK, "lw": 1.5, "radius": 0.13}))
+            circles.append(("marked node", [{"fc": PALETTE[0], "ringed": True, **plain}]))
         if (s.rows < 0).any():
-            items.append(("deleted node", {"fc": FAINT, "ec": "white", "radius": 0.04}))
+            circles.append(("deleted node", [{"fc": FAINT, "radius": 0.3, **plain}]))
+        lines = []
+        if (s.edge_value > 0).any():
+            lines.append(("marked edge", MARKED))
         if ((s.edge_value < 0) & (s.rows[0][:, s.edges] >= 0).all(1)).any():
-            items.append(("dotted: deleted edge", {"fc": "none", "ec": "none"}))
-        x = self.left
-        for text, style in items:
-            radius = style.pop("radius", 0.085)
-            axes.add_patch(Circle((x, y), self._inches(radius), zorder=3, **style))
-            axes.text(x + self._inches(0.2), y, text, size=10.5, va="center", color=INK)
-            x += self._inches(0.62 + 0.077 * len(text))
+            lines.append(("deleted edge", DELETED))
+        x, radius = self._inches(0.27), self._inches(0.085)
+
+        def name(x: float, text: str) -> float:
+            axes.text(x, y, text, size=10.5, va="center", color=INK)
+            return x + self._inches(0.42 + 0.068 * len(text))
+
+        for text, samples in circles:
+            for style in samples:
+                if style.pop("ringed", False):
+                    axes.add_patch(Circle((x, y), RING * radius, fc="white", ec=INK, lw=1.5, zorder=2))
+                axes.add_patch(Circle((x, y), radius * style.pop("radius", 1.0), zorder=3, **style))
+                x += self._inches(0.2)
+            x = name(x - self._inches(0.03), text)
+        for text, style in lines:
+            axes.plot([x - radius, x + 3 * radius], [y, y], **self._edge(style))
+            x = name(x + self._inches(0.36), text)

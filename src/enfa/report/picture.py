@@ -52,7 +52,7 @@ def draw_sharing(
     place = layout(nodes, shown.edges) if positions is None else np.asarray(positions, float)
     if place.shape != (nodes, 2):
         raise ValueError(f"Expected positions of shape [{nodes}, 2], got {list(place.shape)}")
-    return Drawing(shown, place - place.min(0), [f"subgraph {s}" for s in chosen]).draw(title)
+    return Drawing(shown, place - place.min(0), [f"subgraph {s}" for s in chosen], count).draw(title)
 
 
 def molecule() -> tuple[Data, np.ndarray]:

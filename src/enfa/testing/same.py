@@ -52,12 +52,24 @@ def _distance(value: Tensor | None, reference: Tensor) -> float:
     return float((value.double() - reference.double()).abs().max()) if value.numel() else 0.0
 
 
+def _seed(device: torch.device) -> None:
+    """As torch.manual_seed(0), which writes down a stack trace for every kind of device that is not there."""
+    torch.default_generator.manual_seed(0)
+    if device.type == "cuda":
+        torch.cuda.manual_seed_all(0)
+
+
 def _run(model: nn.Module, plan: Plan, train: bool, steps: int) -> dict[str, Tensor]:
-    """Everything that must not depend on the plan."""
-    model = copy.deepcopy(model).train(train)
+    """Everything that must not depend on the plan. The model is not changed."""
+    return _run_on(copy.deepcopy(model), plan, train, steps)
+
+
+def _run_on(model: nn.Module, plan: Plan, train: bool, steps: int) -> dict[str, Tensor]:
+    """The same, but training changes the model."""
+    model.train(train).zero_grad()
     # ordinary dropout after pooling draws from the global generator
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
+        _seed(next(model.parameters()).device)
         out = model(plan)
         weight = torch.linspace(-1, 1, out.numel(), dtype=out.dtype, device=out.device).reshape(out.shape)
         (out.square() + out * weight).sum().backward()
@@ -93,21 +105,25 @@ def differences(
     steps: int = 0,
 ) -> Iterator[Difference]:
     """How far each plan is from the full plan, quantity by quantity. The model itself is not changed."""
-    model = copy.deepcopy(model).to(dtype)
-    device = next(model.parameters()).device
     checked = check_graphs(graphs)
     spec = model.spec
     if not isinstance(spec, Spec):
         raise TypeError(f"Expected a model with a spec, such as enfa.DSGNN, got {type(model).__name__}")
     edits = edits_of(checked, policy, spec)
-    plans = {kind: plan_of(checked, edits, spec, kind).to(device) for kind in ("full", *kinds)}
+    found: dict[str, dict[str, dict[str, Tensor]]] = {}
+    for kind in ("full", *kinds):
+        # Copying a model takes longer than running it on a few small graphs. So each plan has one copy, on which it is
+        # evaluated before it is trained.
+        copied = copy.deepcopy(model).to(dtype)
+        plan = plan_of(checked, edits, spec, kind).to(next(copied.parameters()).device)
+        order = sorted(modes, key=lambda mode: mode == "train")
+        found[kind] = {mode: _run_on(copied, plan, mode == "train", steps) for mode in order}
     for mode in modes:
-        reference = _run(model, plans["full"], mode == "train", steps)
+        reference = found["full"][mode]
         scales = _scales(reference)
         for kind in kinds:
-            found = _run(model, plans[kind], mode == "train", steps)
             for name, value in reference.items():
-                yield Difference(kind, mode, name, _distance(found.get(name), value) / scales[name])
+                yield Difference(kind, mode, name, _distance(found[kind][mode].get(name), value) / scales[name])
 
 
 def assert_same_as_full(

@@ -15,7 +15,7 @@ from enfa.nn.models.base import SubgraphGNN
 from enfa.training.build import Problem, make_model
 from enfa.training.config import MODEL, RUNS_ON, Config
 
-__all__ = ["check_same_model", "check_same_run", "load_checkpoint", "load_model"]
+__all__ = ["check_same_model", "check_same_run", "load_checkpoint", "load_model", "trained_on"]
 
 
 def load_checkpoint(path: str | Path) -> dict[str, Any]:
@@ -71,3 +71,19 @@ def load_model(path: str | Path) -> tuple[SubgraphGNN, Config, Problem]:
     state = {k.removeprefix(prefix): v for k, v in checkpoint["state_dict"].items() if k.startswith(prefix)}
     model.load_state_dict(state)
     return model.eval(), config, problem
+
+
+def trained_on(path: str | Path) -> str:
+    """One line: the dataset, fold, policy and model of a checkpoint, its epoch and what it scored there.
+
+    Epochs count from 0, as in ``metrics.csv``.
+    """
+    checkpoint = load_checkpoint(path)
+    config, curve = _config(checkpoint), checkpoint["enfa"]["curve"]
+    parameters = ", ".join(f"{name}={value}" for name, value in config.policy_params.items())
+    policy = f"{config.policy}({parameters})" if parameters else config.policy
+    line = f"trained on {config.dataset} (fold {config.fold}, seed {config.seed}) with {policy}, {config.model}, {config.conv}"
+    if not curve:
+        return f"{line}; saved before its first epoch ended"
+    metric = checkpoint["enfa"]["problem"]["metric"]
+    return f"{line}; epoch {curve[-1]['epoch']}, validation {metric} {curve[-1]['score']:.4f}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from enfa.training.results import Results
 
@@ -25,19 +25,33 @@ def read_results(folder: Path) -> list[Results]:
     return [Results.load(path) for path in paths]
 
 
-def _rows(results: Sequence[Results]) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = []
-    for of in results:
-        summary = of.summary()
+class _Line(NamedTuple):
+    """One config's results, in words."""
+
+    config: str
+    metric: str
+    paper: str
+    ours: str
+    runs: str
+    epoch: str
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, results: Results) -> _Line:
+        name, paper, summary = results.config.name, results.config.paper or "", results.summary()
         if summary is None:
-            rows.append((of.config.name, "", of.config.paper or "", "no run yet", "0", ""))
-            continue
-        notes = list(summary.notes)
-        if summary.epoch is not None:
-            notes.insert(0, f"epoch {summary.epoch}, the best of the mean curve")
-        metric = of.records[0].metric
-        rows.append((of.config.name, metric, of.config.paper or "", str(summary), str(summary.runs), "; ".join(notes)))
-    return rows
+            return cls(name, "", paper, "no run yet", "0", "", ())
+        epoch = "" if summary.epoch is None else str(summary.epoch)
+        return cls(name, results.records[0].metric, paper, str(summary), str(summary.runs), epoch, summary.notes)
+
+    def cells(self) -> tuple[str, ...]:
+        """With the epoch among the notes."""
+        notes = (f"epoch {self.epoch}, the best of the mean curve", *self.notes) if self.epoch else self.notes
+        return (*self[:5], "; ".join(notes))
+
+
+def _rows(results: Sequence[Results]) -> list[tuple[str, ...]]:
+    return [_Line.of(each).cells() for each in results]
 
 
 def plain_table(results: Sequence[Results]) -> str:
@@ -48,13 +62,28 @@ def plain_table(results: Sequence[Results]) -> str:
 
 
 def terminal_table(results: Sequence[Results]) -> Table:
+    """For 80 columns: what there is to say about a config stands below, and once if it holds for several."""
+    from rich import box
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(caption="Mean and standard deviation over runs, in percent.")
-    for name in _HEAD:
-        table.add_column(name, justify="right" if name in ("paper", "ours", "runs") else "left")
-    for row in _rows(results):
-        table.add_row(*row)
+    lines = [_Line.of(each) for each in results]
+    notes = list(dict.fromkeys("; ".join(line.notes) for line in lines if line.notes))
+    caption = ["Mean and standard deviation over runs, in percent."]
+    if any(line.epoch for line in lines):
+        caption.append("Epoch: the one whose mean over the runs is best.")
+    caption += [f"[{number}] {note}" for number, note in enumerate(notes, 1)]
+    table = Table(
+        box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, caption=Text("\n".join(caption)), caption_justify="left"
+    )  # fmt: skip
+    table.add_column("config", overflow="fold", min_width=14)  # a name that is cut off could be another's
+    table.add_column("metric")
+    for name in ("paper", "ours", "runs", "epoch"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("note", no_wrap=True)
+    for line in lines:
+        number = f"[{notes.index('; '.join(line.notes)) + 1}]" if line.notes else ""
+        table.add_row(*(Text(cell) for cell in (*line[:6], number)))
     return table
 
 

@@ -35,15 +35,6 @@ class MLP(nn.Sequential):
             nn.Linear(out_channels, out_channels),
         )
 
-    @property
-    def last(self) -> nn.Linear | None:
-        """The last linear, which a norm behind it may be computed together with; None with hooks on the whole."""
-        return None if hooked(self) else self[3]  # type: ignore[return-value]
-
-    def hidden(self, x: Tensor) -> Tensor:
-        """Everything before :attr:`last`."""
-        return self(x) if hooked(self) else normed(self[1], x, True, self[0])  # type: ignore[arg-type]
-
     def forward(self, x: Tensor) -> Tensor:
         return self[3](normed(self[1], x, True, self[0]))  # type: ignore[arg-type]
 
@@ -65,27 +56,33 @@ class Conv(nn.Module):
         super().__init__()
 
     @property
-    def last(self) -> nn.Linear | None:
-        """The linear that it ends in, so that a norm behind it can be computed together with it."""
+    def update(self) -> nn.Module | None:
+        """The linear or :class:`MLP` that it ends in, so that a norm behind it can be computed together with it."""
         return None
 
     def hidden(
         self, rows: Tensor, links: Links, edge: Tensor | None, degree: tuple[Tensor, Tensor] | None
     ) -> Tensor:
-        """Everything before :attr:`last`."""
+        """Everything before :attr:`update`."""
         raise TypeError(f"{type(self).__name__} must define hidden")
 
     def forward(
         self, rows: Tensor, links: Links, edge: Tensor | None, degree: tuple[Tensor, Tensor] | None
     ) -> Tensor:
-        found, last = self.hidden(rows, links, edge, degree), self.last
-        return found if last is None else last(found)
+        found, update = self.hidden(rows, links, edge, degree), self.update
+        return found if update is None else update(found)
 
     def normed(
         self, norm: nn.Module, relu: bool, rows: Tensor, links: Links, edge: Tensor | None,
         degree: tuple[Tensor, Tensor] | None,
     ) -> Tensor:  # fmt: skip
         """norm(forward(...)), and a ReLU behind it, in one go where that can be."""
-        if hooked(self):
+        update = self.update
+        if hooked(self) or update is None:
             return normed(norm, self(rows, links, edge, degree), relu)
-        return normed(norm, self.hidden(rows, links, edge, degree), relu, self.last)
+        found = self.hidden(rows, links, edge, degree)
+        if type(update) is MLP and not hooked(update):
+            return normed(norm, found, relu, update[3], (update[0], update[1]))  # type: ignore[arg-type]
+        if isinstance(update, nn.Linear):
+            return normed(norm, found, relu, update)
+        return normed(norm, update(found), relu)

@@ -25,7 +25,7 @@ class GCN(Conv):
         self.linear = nn.Linear(in_channels, out_channels)
 
     @property
-    def last(self) -> nn.Linear:
+    def update(self) -> nn.Module:
         return self.linear
 
     def hidden(

@@ -21,10 +21,10 @@ class GIN(Conv):
         self.mlp = MLP(in_channels, out_channels, norm)
 
     @property
-    def last(self) -> nn.Linear | None:
-        return self.mlp.last
+    def update(self) -> nn.Module:
+        return self.mlp
 
     def hidden(
         self, rows: Tensor, links: Links, edge: Tensor | None, degree: tuple[Tensor, Tensor] | None
     ) -> Tensor:
-        return self.mlp.hidden(merged_sum(rows, links))
+        return merged_sum(rows, links)

@@ -63,8 +63,8 @@ class GINE(Conv):
         self.mlp = MLP(in_channels, out_channels, norm)
 
     @property
-    def last(self) -> nn.Linear | None:
-        return self.mlp.last
+    def update(self) -> nn.Module:
+        return self.mlp
 
     def hidden(
         self, rows: Tensor, links: Links, edge: Tensor | None, degree: tuple[Tensor, Tensor] | None
@@ -75,11 +75,11 @@ class GINE(Conv):
             from enfa.nn.triton.gine import gine_sum
 
             merged, kinds = merged_map(links, len(rows), kinds=True), kind_lists(links, len(edge))
-            return self.mlp.hidden(gine_sum(rows, features, merged, kinds))
+            return gine_sum(rows, features, merged, kinds)
         if links.in_row.is_meta:  # a lean plan has both orders and nothing else
             both = merged_map(links, len(rows), kinds=True), kind_lists(links, len(edge))
-            return self.mlp.hidden(_Listed.apply(rows, features, *both))
+            return _Listed.apply(rows, features, *both)
         sent = gather(rows, links.in_row, links.cache, "in")  # [M, in]
         message = torch.relu(sent + gather(features, links.in_edge, links.cache, "edge"))
         incoming = segment_sum(message, links.in_ptr, target_rows(links))
-        return self.mlp.hidden(gather(rows, links.self_row, links.cache, "self") + incoming)
+        return gather(rows, links.self_row, links.cache, "self") + incoming

@@ -1,8 +1,9 @@
 """The sum of GINE, x_v + sum of relu(x_u + e_kind), without ever storing a message.
 
-Backwards, the mask of the ReLU is computed again. The gradient of the edge features has few rows and very many writers:
-messages stand ordered by kind, pieces of them are summed by programs of their own, and a second kernel adds the pieces
-of each kind in a fixed order.
+Backwards, the mask of the ReLU is computed again. The gradient of the edge features has few rows and very many writers.
+With few kinds of edges it comes out of the same pass as the table's: ``enfa.nn.triton.gine_both``. With many, messages
+stand ordered by kind, pieces of them are summed by programs of their own, and a second kernel adds the pieces of each
+kind in a fixed order.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from enfa.nn.triton.gine_both import FEW, both_gradients
 from enfa.nn.triton.sums import UNROLL, accumulator, add_pieces, piece_of, pieces_like, shape_of, store_sums
 from enfa.plan.order import CHUNK, Lists, SparseMap
 
@@ -159,6 +161,8 @@ class _Gine(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         (table, edge), (back, kinds) = ctx.saved_tensors, ctx.lists
         grad = grad.contiguous()
+        if all(ctx.needs_input_grad[:2]) and 0 < len(edge) <= FEW:
+            return *both_gradients(grad, table, edge, back), None, None
         of_table = _backward(grad, table, edge, back) if ctx.needs_input_grad[0] else None
         of_edge = _edge_gradient(grad, table, edge, kinds) if ctx.needs_input_grad[1] else None
         return of_table, of_edge, None, None

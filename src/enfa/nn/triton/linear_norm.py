@@ -25,12 +25,13 @@ from enfa.nn.triton.norm import (
     turn_gradient,
 )
 from enfa.nn.triton.norm_kernels import above_relu, load_scaling, row_gradients, total_gradients
-from enfa.nn.triton.products import add_parts, block, precision, tall_tile, tall_times, weight_parts
-from enfa.nn.triton.split import NARROW, split_weight, splits
+from enfa.nn.triton.products import TILE, add_parts, block, precision, tall_times
+from enfa.nn.triton.split import Halves, split_weight
 from enfa.nn.triton.sums import accumulator, row_shares
 from enfa.nn.triton.turned import turn_times, turns
+from enfa.nn.triton.wide import Normed, weight_parts, wide_times
 
-__all__ = ["linear_norm"]
+__all__ = ["Normed", "linear_norm"]
 
 SHARES = 256
 
@@ -76,19 +77,18 @@ class _LinearNorm(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, w: Tensor, b: Tensor | None, weight: Tensor | None, bias: Tensor | None, copies: Tensor,
-        eps: float, relu: bool, running: Running | None,
+        eps: float, relu: bool, running: Running | None, before: Normed | None, later: bool,
     ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-        x, (outs, ins) = x.contiguous(), w.shape
-        split = split_weight(w) if splits(w) else None
-        if max(outs, ins) <= NARROW:
-            parts, share = row_shares(len(x), tall_tile(ins, outs)[0], SHARES)
+        x, outs, split = x.contiguous(), len(w), split_weight(w)
+        if split is None:
+            parts, share = row_shares(len(x), TILE, SHARES)
             stats = statistics_room(x, parts, outs)
             z = tall_times(x, w, b, False, stats=(copies, *stats), shares=(parts, share))
         else:  # a program that holds a wide tile has no registers left for statistics
-            z = tall_times(x, w, b, False, split=split)
+            z = wide_times(x, split, w.shape, b, False, normed=before)
             stats = statistics(z, copies)
-        out, saved, total = normalise(z, *stats, weight, bias, eps, relu, running)
-        ctx.save_for_backward(x, w, split, weight, bias, copies, z, saved, total)
+        out, saved, total = normalise(z, *stats, weight, bias, eps, relu, running, later)
+        ctx.save_for_backward(x, w, weight, bias, copies, z, saved, total, *(split or (None, None)), *(before or ()))
         ctx.relu, ctx.biased = relu, b is not None
         ctx.set_materialize_grads(False)
         ctx.mark_non_differentiable(saved, total)
@@ -97,13 +97,12 @@ class _LinearNorm(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-        x, w, split, weight, bias, copies, z, saved, total = ctx.saved_tensors
+        x, w, weight, bias, copies, z, saved, total, halves, back, *before = ctx.saved_tensors
         grad, (outs, ins) = grad.contiguous(), w.shape
         sums = gradient_sums(grad, z, saved, weight, bias, ctx.relu)
         inputs = ctx.needs_input_grad[0]
-        if max(outs, ins) <= NARROW:
-            tile = 64
-            parts, share = row_shares(len(x), tile, SHARES)
+        if halves is None:
+            parts, share = row_shares(len(x), TILE, SHARES)
             of_x = torch.empty_like(x) if inputs else None
             of_params = torch.empty(2, outs, dtype=saved.dtype if weight is None else weight.dtype, device=x.device)
             shares = torch.empty(parts, outs * ins, dtype=saved.dtype, device=x.device)
@@ -111,27 +110,31 @@ class _LinearNorm(torch.autograd.Function):
                 grad, z, x, w, copies, saved, total, *scaling_of(saved, weight, bias), sums, x if of_x is None else of_x,
                 of_params, shares, len(x), share, len(sums) // 2,
                 N=outs, K=ins, AFFINE=weight is not None, RELU=ctx.relu, INPUTS=inputs, PRECISION=precision(),
-                ACC=accumulator(x.dtype), PARTS=triton.next_power_of_2(len(sums) // 2), ROWS=tile, COLS=block(outs),
+                ACC=accumulator(x.dtype), PARTS=triton.next_power_of_2(len(sums) // 2), ROWS=TILE, COLS=block(outs),
                 DEPTH=block(ins), num_warps=4, num_stages=2,
             )  # fmt: skip
         else:
             known = (grad, z, copies, saved, total, weight, bias, sums, ctx.relu)
-            if inputs and turns(outs, ins, split):
+            split = Halves(halves, back)
+            if inputs and turns(outs, ins):
                 of_z, of_params, of_x = turn_times(*known, split, ins)
             else:
                 of_z, of_params = turn_gradient(*known)
-                of_x = tall_times(of_z, w, None, True, split=split) if inputs else None
-            shares = weight_parts(of_z, x)
+                of_x = wide_times(of_z, split, w.shape, None, True) if inputs else None
+            shares = weight_parts(of_z, x, normed=Normed(*before) if before else None)
         of_w = add_parts(shares, outs, w.dtype)  # zeros for the bias behind it
         of_weight, of_bias = (None, None) if weight is None else of_params.unbind(0)
         of_b = of_w[outs * ins :] if ctx.biased else None
-        return of_x, of_w[: outs * ins].view(outs, ins), of_b, of_weight, of_bias, *(None,) * 4
+        return of_x, of_w[: outs * ins].view(outs, ins), of_b, of_weight, of_bias, *(None,) * 6
 
 
 def linear_norm(
     x: Tensor, w: Tensor, b: Tensor | None, weight: Tensor | None, bias: Tensor | None, copies: Tensor, eps: float,
-    relu: bool, running: Running | None,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    """As :func:`~enfa.nn.triton.norm.counted_norm` of ``x @ w.T + b``."""
-    out, saved, total = _LinearNorm.apply(x, w, b, weight, bias, copies, eps, relu, running)
-    return out, saved[0], saved[2], total
+    relu: bool, running: Running | None, before: Normed | None = None, later: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """As :func:`~enfa.nn.triton.norm.counted_norm` of ``x @ w.T + b``.
+
+    With ``later`` the rows come as they are in front of the norm, for another ``linear_norm`` that is told of the norm
+    ``before`` its inputs and normalises them as it reads them. The gradient between the two is that of normalised rows.
+    """
+    return _LinearNorm.apply(x, w, b, weight, bias, copies, eps, relu, running, before, later)

@@ -66,16 +66,17 @@ def statistics(x: Tensor, copies: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 def normalise(
     x: Tensor, means: Tensor, squares: Tensor, counts: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float,
-    relu: bool, running: Running | None,
+    relu: bool, running: Running | None, later: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Normalised rows; mean, 1 / standard deviation and variance [3, C]; the number of all copies.
 
-    ``means``, ``squares``, ``counts``: of so few shares that every program can add them up for itself.
+    ``means``, ``squares``, ``counts``: of so few shares that every program can add them up for itself. ``later``: the
+    rows are left as they are, for somebody else to normalise.
     """
-    rows, channels = x.shape
+    rows, channels = (0 if later else len(x)), x.shape[1]
     grid, share, shape = _launch(rows, channels)
     wide = means.dtype
-    out, saved = torch.empty_like(x), torch.empty(3, channels, dtype=wide, device=x.device)
+    out, saved = x if later else torch.empty_like(x), torch.empty(3, channels, dtype=wide, device=x.device)
     total = torch.empty(1, dtype=wide, device=x.device)
     buffers = (saved, saved, saved, 0.0) if running is None else running
     normalise_kernel[grid](
@@ -144,10 +145,9 @@ class _Norm(torch.autograd.Function):
 
 def counted_norm(
     x: Tensor, weight: Tensor | None, bias: Tensor | None, copies: Tensor, eps: float, relu: bool, running: Running | None
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Normalised rows, and the mean, the variance and the number of all copies that they were normalised with.
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Normalised rows; mean, 1 / standard deviation and variance [3, C]; the number of all copies.
 
     ``running``, the mean, variance, number of batches and momentum, is updated; None: nothing is.
     """
-    out, saved, total = _Norm.apply(x, weight, bias, copies, eps, relu, running)
-    return out, saved[0], saved[2], total
+    return _Norm.apply(x, weight, bias, copies, eps, relu, running)

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 __all__ = [
-    "above_relu", "gradient_kernel", "gradient_sums_kernel", "load_scaling", "normalise_kernel",
+    "above_relu", "gradient_kernel", "gradient_sums_kernel", "load_scaling", "normalise_kernel", "normalised",
     "row_gradients", "statistics_kernel", "total_gradients",
 ]  # fmt: skip
 
@@ -60,6 +60,15 @@ def load_scaling(
     return scale, shift
 
 
+@triton.jit
+def normalised(value, mean, scale, shift, RELU: tl.constexpr):
+    """Normalised rows, behind the ReLU."""
+    value = (value - mean[None, :]) * scale[None, :] + shift[None, :]
+    if RELU:
+        value = tl.where(value <= 0, 0, value)  # not the maximum, which hides NaN
+    return value
+
+
 @triton.jit(do_not_specialize=["R", "share", "num_parts"])
 def normalise_kernel(
     x, out, mean_parts, square_parts, count_parts, weight, bias, saved, total_out, running_mean, running_var, batches,
@@ -103,10 +112,7 @@ def normalise_kernel(
         rows = start + tl.arange(0, ROWS)
         mask = (rows < end)[:, None] & inside[None, :]
         place = rows.to(tl.int64)[:, None] * C + cols[None, :]
-        value = tl.load(x + place, mask, 0).to(ACC)
-        value = (value - mean[None, :]) * scale[None, :] + shift[None, :]
-        if RELU:
-            value = tl.where(value <= 0, 0, value)  # not the maximum, which hides NaN
+        value = normalised(tl.load(x + place, mask, 0).to(ACC), mean, scale, shift, RELU)
         tl.store(out + place, value.to(out.dtype.element_ty), mask)
 
 

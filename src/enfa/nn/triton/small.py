@@ -71,18 +71,18 @@ def _small_backward_kernel(
         n = (number // across) * ROWS + tl.arange(0, ROWS)
         k = (number % across) * COLS + tl.arange(0, COLS)
         there, inside = (n < N)[:, None], (k < K)[None, :]
-        sums = tl.zeros((ROWS,), ACC)
+        sums = tl.zeros((DEPTH, ROWS), ACC)
         for first in range(0, R, DEPTH):
             rows = first + tl.arange(0, DEPTH)
             here = rows < R
-            a = gated(grad, out, rows[None, :] * N + n[:, None], there & here[None, :], RELU)
+            a = gated(grad, out, rows[:, None] * N + n[None, :], here[:, None] & (n < N)[None, :], RELU)
             b = tl.load(x + rows[:, None] * K + k[None, :], here[:, None] & inside, 0)
-            total = tl.dot(a, b, total, input_precision=PRECISION, out_dtype=ACC)
+            total = tl.dot(tl.trans(a), b, total, input_precision=PRECISION, out_dtype=ACC)
             if BIAS:
-                sums += tl.sum(a.to(ACC), 1)
+                sums += a.to(ACC)
         tl.store(of_w + n[:, None] * K + k[None, :], total.to(of_w.dtype.element_ty), there & inside)
         if BIAS:
-            tl.store(of_b + n, sums.to(of_b.dtype.element_ty), (n < N) & (number % across == 0))
+            tl.store(of_b + n, tl.sum(sums, 0).to(of_b.dtype.element_ty), (n < N) & (number % across == 0))
 
 
 class _Small(torch.autograd.Function):

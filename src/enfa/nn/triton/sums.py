@@ -1,8 +1,9 @@
 """Sums over lists of rows: CSR forwards, and over the transposed lists backwards.
 
-A program sums ``ROWS`` lists at once, a block of columns each, so that many independent gathers are in flight. Lists
-are cut at CHUNK entries; the pieces behind that are summed by programs of their own and added by a second, small
-kernel, in a fixed order. Every output element is written by one program: no atomic adds, the same bits in every run.
+A program sums ``ROWS`` lists at once, a block of columns each, so that many independent gathers are in flight: first
+the numbers of ``UNROLL`` entries of each list are loaded, then all their rows, then they are added. Lists are cut at
+CHUNK entries; the pieces behind that are summed by programs of their own and added by a second, small kernel, in a fixed
+order. Every output element is written by one program: no atomic adds, the same bits in every run.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from torch import Tensor
 from enfa.plan.order import CHUNK, Lists
 
 __all__ = [
-    "UNROLL", "accumulator", "add_pieces", "piece_of", "pieces_like", "row_shares", "shape_of", "store_sums", "triton_sums",
+    "UNROLL", "accumulator", "add_pieces", "entries_of", "piece_of", "pieces_like", "registers", "row_shares", "rows_of",
+    "shape_of", "store_sums", "triton_sums",
 ]  # fmt: skip
 
 UNROLL = 4  # entries of each list that are fetched at once
@@ -32,6 +34,29 @@ def piece_of(items, ptr, extra, num_lists, num_pieces, CHUNK: tl.constexpr):
     end = tl.minimum(tl.load(ptr + items + 1, is_list, 0), begin + CHUNK)
     end += tl.load(extra + num_pieces + items - num_lists, is_piece, 0)
     return begin, end
+
+
+@triton.jit
+def entries_of(numbers, begin, end, COUNT: tl.constexpr):
+    """A tuple: the number that each of the next COUNT entries of every item has there, -1 behind the end.
+
+    All of them at once, and what they lead to only then: the compiler keeps loads in this order, and an entry after the
+    other would wait for memory twice each.
+    """
+    found = tl.tuple(())
+    for step in tl.static_range(COUNT):
+        found += (tl.load(numbers + begin + step, begin + step < end, -1),)
+    return found
+
+
+@triton.jit
+def rows_of(table, rows, cols, inside, STRIDE: tl.constexpr):
+    """The rows of a table that a tuple names, as they are stored there; zeros for -1."""
+    found = tl.tuple(())
+    for step in tl.static_range(len(rows)):
+        place = table + rows[step].to(tl.int64)[:, None] * STRIDE + cols[None, :]
+        found += (tl.load(place, (rows[step] >= 0)[:, None] & inside[None, :], 0),)
+    return found
 
 
 @triton.jit
@@ -58,13 +83,14 @@ def _sum_kernel(
     begin, end = piece_of(items, ptr, extra, num_lists, num_pieces, CHUNK)
     total = tl.zeros((ROWS, COLS), ACC)
     for start in range(0, tl.max(end - begin), UNROLL):
+        rows = entries_of(index, begin + start, end, UNROLL)
+        if WEIGHTED:
+            weights = entries_of(weight, begin + start, end, UNROLL)
+        values = rows_of(table, rows, cols, inside, STRIDE)
         for step in tl.static_range(UNROLL):
-            at = begin + start + step
-            here = at < end
-            row = tl.load(index + at, here, 0).to(tl.int64)
-            value = tl.load(table + row[:, None] * STRIDE + cols[None, :], here[:, None] & inside[None, :], 0).to(ACC)
+            value = values[step].to(ACC)
             if WEIGHTED:
-                value *= tl.load(weight + at, here, 0).to(ACC)[:, None]
+                value *= weights[step].to(ACC)[:, None]
             total += value
     store_sums(total, items, cols, inside, out, pieces, num_lists, num_pieces, C)
 
@@ -97,7 +123,19 @@ def _pieces_kernel(
 
 def shape_of(channels: int) -> dict[str, Any]:
     """Tile and number of warps, as measured on an H200: small tiles, so that many gathers are in flight."""
-    return {"ROWS": 8, "COLS": 32, "num_warps": 1} if channels <= 32 else {"ROWS": 16, "COLS": 64, "num_warps": 4}
+    if channels <= 32:
+        rows, cols, warps = 8, 32, 1
+    else:
+        rows, cols, warps = (4, 128, 2) if channels % 128 == 0 else (16, 64, 4)
+    return {"ROWS": rows, "COLS": cols, "num_warps": warps}
+
+
+def registers(dtype: torch.dtype, most: int) -> dict[str, int]:
+    """What a thread may use, as an option of a launch: told so, the compiler lets all loads out before the first is used.
+
+    Left alone it saves registers and waits in between. Sums in float64 need twice as many, and are left alone.
+    """
+    return {} if dtype == torch.float64 else {"maxnreg": most}
 
 
 def row_shares(rows: int, tile: int, most: int) -> tuple[int, int]:
@@ -145,6 +183,7 @@ def triton_sums(table: Tensor, lists: Lists) -> Tensor:
         table, lists.ptr, lists.index, lists.index if lists.weight is None else lists.weight, lists.extra,
         out, pieces, len(lists), len(pieces), C=channels, STRIDE=table.stride(0),
         WEIGHTED=lists.weight is not None, CHUNK=CHUNK, ACC=accumulator(table.dtype), UNROLL=UNROLL, **shape,
+        **registers(table.dtype, 72),
     )  # fmt: skip
     if len(pieces):
         add_pieces(pieces, out, lists.long, add=True)

@@ -1,0 +1,86 @@
+"""Wide products on a GPU: float32's accuracy whatever the sizes of the numbers, and two linears in one go."""
+
+import copy
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from enfa.nn.norm import CountedBatchNorm, _in_one_go, normed
+from enfa.nn.rows import Rows, rows_in_flight
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
+SHAPES = [(200, 128, 128), (5000, 128, 128), (1500, 300, 300), (700, 70, 200), (300, 301, 65)]
+
+
+def _spread(rows: int, cols: int, by_row: float, by_column: float) -> Tensor:
+    """Numbers whose rows and columns differ in size by up to so many powers of ten, each way."""
+    sizes = 10 ** (by_row * (2 * torch.rand(rows, 1) - 1) + by_column * (2 * torch.rand(1, cols) - 1))
+    return (torch.randn(rows, cols) * sizes).cuda()
+
+
+def _within(found: Tensor, a: Tensor, b: Tensor) -> None:
+    """a @ b, each entry within rounding of the numbers that were added up."""
+    a, b = a.double(), b.double()
+    assert ((found.double() - a @ b).abs() <= 2e-6 * (a.abs() @ b.abs())).all()
+
+
+@pytest.mark.parametrize(("rows", "ins", "outs"), SHAPES)
+def test_products_are_accurate_entry_by_entry(rows: int, ins: int, outs: int) -> None:
+    from enfa.nn.triton.products import add_parts
+    from enfa.nn.triton.split import split_weight
+    from enfa.nn.triton.wide import weight_parts, wide_times
+
+    torch.manual_seed(0)
+    weight, x, grad = _spread(outs, ins, 3, 1), _spread(rows, ins, 6, 1), _spread(rows, outs, 1, 1)
+    split = split_weight(weight)
+    assert split is not None
+    _within(wide_times(x, split, weight.shape, None, False), x, weight.T)
+    _within(wide_times(grad, split, weight.shape, None, True), grad, weight)
+    x = _spread(rows, ins, 1, 1)
+    both = add_parts(weight_parts(grad, x, sums=True), 0, torch.float32)
+    _within(both[: outs * ins].view(outs, ins), grad.T, x)
+    _within(both[outs * ins :, None], grad.T, x.new_ones(rows, 1))
+
+
+def test_products_let_nan_through_and_keep_zeros() -> None:
+    from enfa.nn.triton.split import split_weight
+    from enfa.nn.triton.wide import wide_times
+
+    weight, x = torch.randn(128, 128).cuda(), torch.randn(100, 128).cuda()
+    x[3], x[7, 5] = 0, torch.nan
+    split = split_weight(weight)
+    assert split is not None
+    out = wide_times(x, split, weight.shape, None, False)
+    assert (out[3] == 0).all() and out[7].isnan().all()
+    assert not out[[i for i in range(100) if i != 7]].isnan().any()
+
+
+@pytest.mark.parametrize(("rows", "ins", "width"), [(200, 128, 128), (5000, 9, 128), (1500, 300, 300), (2, 128, 128)])
+@pytest.mark.parametrize("affine", [True, False])
+def test_two_linears_in_one_go(rows: int, ins: int, width: int, affine: bool) -> None:
+    torch.manual_seed(0)
+    modules = nn.ModuleList([
+        nn.Linear(ins, width), CountedBatchNorm(width, affine=affine), nn.Linear(width, width),
+        CountedBatchNorm(width, affine=affine),
+    ]).cuda()  # fmt: skip
+    copies = torch.randint(0, 5, (rows,)).cuda()
+    copies[0] = 2
+    x, weight = torch.randn(rows, ins).cuda(), torch.randn(rows, width).cuda()
+
+    def run(together: bool) -> list[Tensor]:
+        before, inner, linear, norm = copy.deepcopy(modules)
+        given = x.clone().requires_grad_()
+        with rows_in_flight(Rows(copies, int(copies.sum()), lambda: copies, False)):
+            assert _in_one_go(norm, linear, inner, before, given)  # type: ignore[arg-type]
+            if together:
+                out = normed(norm, given, True, linear, (before, inner))  # type: ignore[arg-type]
+            else:
+                out = normed(norm, normed(inner, given, True, before), True, linear)  # type: ignore[arg-type]
+        (out * weight).sum().backward()
+        parts = (before, inner, linear, norm)
+        grads = [p.grad for m in parts for p in m.parameters()]
+        return [out.detach(), given.grad, *grads, *(b.double() for m in parts for b in m.buffers())]  # type: ignore[list-item]
+
+    for value, reference in zip(run(True), run(False), strict=True):
+        assert (value - reference).norm() <= 1e-6 * reference.norm()
