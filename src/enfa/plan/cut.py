@@ -86,7 +86,7 @@ class Cutter:
         self.pools: list[Known] = []
         for i in range(len(rows.layers), 0 if tables else len(rows.layers) - 1, -1):
             table = slicer.deltas(i) if i < len(rows.layers) else rows.deltas
-            deltas = table.item_ptr.astype(np.int32), table.a, table.b
+            deltas = table.item_ptr.astype(np.int32), table.a, table.b.astype(slicer.counts(table))
             self.pools.insert(0, known_map(*deltas, runs.deltas, runs.tables[i], (base, begin, end)))
             base = rows.layers[i - 1].rows.own[base]
         self.copies = Copies(slicer, self.layers, self.pools[-1])

@@ -28,7 +28,7 @@ class Known(NamedTuple):
 
     Readers are listed for first graphs of pairs, then for second ones: those which belong to the graph or to both. Memory: 4
     bytes for each entry, each reader and each list, 8 for each row, and for each entry by which a list in a run names a row
-    outside. Pools have weights, 1 or 4 bytes for each entry and reader.
+    outside. Pools have weights, 1 or 4 bytes for each entry and reader (``Slicer.counts``).
     """
 
     graphs: np.ndarray  # BY_GRAPH [G]
@@ -76,8 +76,6 @@ def known_map(
         readers_so_far, outs_so_far = readers_so_far + len(part[1]), outs_so_far + len(out)
         parts.append((*part, out, of[out]))
     back_ptr, back_index, back_weight, out, out_of = (np.concatenate(p) for p in zip(*parts))
-    if weight is not None and np.abs(weight).max(initial=0) < 2**7:  # as nearly always: a quarter of the bytes to read
-        weight, back_weight = weight.astype(np.int8), back_weight.astype(np.int8)
     return Known(
         graphs, ptr, index, weight, back_ptr, back_index, None if weight is None else back_weight, out, out_of,
         None if base is None else base[0],
@@ -98,7 +96,8 @@ def _readers(
         row, by = base[0][ranges(base[1], counts)], np.repeat(np.arange(len(counts), dtype=np.int32), counts)
         own = owner[row] == by
         of, index = np.concatenate([of, by[own] + np.int32(lists)]), np.concatenate([index, row[own]])
-        weight = np.concatenate([weight, np.ones(own.sum(), np.int32)])  # type: ignore[list-item]
-    ptr, new = np.zeros(len(owner) + 1, np.int32), np.empty((2, len(index)), np.int32)
-    turn_round(of, index, weight, None, ptr, new[0], None if weight is None else new[1], None)
-    return ptr, new[0], new[1]
+        weight = np.concatenate([weight, np.ones(own.sum(), weight.dtype)])  # type: ignore[list-item,union-attr]
+    ptr, readers = np.zeros(len(owner) + 1, np.int32), np.empty(len(index), np.int32)
+    weights = np.empty(0 if weight is None else len(index), np.int8 if weight is None else weight.dtype)
+    turn_round(of, index, weight, None, ptr, readers, None if weight is None else weights, None)
+    return ptr, readers, weights

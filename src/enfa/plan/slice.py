@@ -61,8 +61,8 @@ class Bags:
     node_graph: np.ndarray  # int64 [N]
 
 
-def _sums(table: KeyTable, rows: np.ndarray, wanted: Wanted) -> Sums:
-    ptr, row, count = items_of(table, rows)
+def _sums(table: KeyTable, rows: np.ndarray, wanted: Wanted, counts: type[np.signedinteger] = np.int32) -> Sums:
+    ptr, row, count = items_of(table, rows, None, counts)
     return Sums(*map(torch.from_numpy, (ptr, wanted.replace(row), count)))
 
 
@@ -72,11 +72,13 @@ class Slicer:
     Keeps one int32 per row of every table as scratch, and one per message where edges have one kind only.
     """
 
-    def __init__(self, rows: DistinctRows, sources: Sources) -> None:
-        self.rows, self.sources = rows, sources
+    def __init__(self, rows: DistinctRows, sources: Sources, anew: bool = False) -> None:
+        """``anew``: for one plan; others like it are made from other rows."""
+        self.rows, self.sources, self._anew = rows, sources, anew
         self.edge_attr, self.edge_mark = edge_tables(sources.edge_attr, sources.edge_marks, sources.spec)
         self._numbers: dict[int, Numbers] = {}
         self._lowered: list[KeyTable] = []
+        self._counts: dict[int, type[np.signedinteger]] = {}  # by table
         self._firsts: dict[int, np.ndarray] = {}  # by table, where edges have one kind only
         self._zeros = np.empty(0, np.int32)  # kinds of such edges, for all plans
 
@@ -112,6 +114,15 @@ class Slicer:
                 ptr, row, count = sums.ptr.numpy(), sums.row.numpy(), sums.count.numpy()
                 self._lowered.append(KeyTable.from_arrays(np.zeros(len(ptr) - 1, np.int32), ptr, row, count))
         return self._lowered[len(layers) - i]
+
+    def counts(self, deltas: KeyTable) -> type[np.signedinteger]:
+        """What holds the counts of all deltas: the same for every plan, because plans differ in nothing but sizes."""
+        if self._anew:
+            return np.int32
+        if id(deltas) not in self._counts:
+            # a byte, nearly always: a sixth less of all that batches hold
+            self._counts[id(deltas)] = np.int8 if np.abs(deltas.b).max(initial=0) < 2**7 else np.int32
+        return self._counts[id(deltas)]
 
     def plan(
         self, graphs: np.ndarray, subs: np.ndarray | None = None, tables: bool = False, runs: bool = False
@@ -155,7 +166,7 @@ class Slicer:
             deltas.enter(self.runs.deltas, alone)
             wanted.enter(self.runs.tables[-1], alone)
         sub_delta = deltas.add(tables.sub_delta[bags.sub])
-        delta_ptr, delta_row, delta_count = items_of(tables.deltas, deltas.rows)
+        delta_ptr, delta_row, delta_count = items_of(tables.deltas, deltas.rows, None, self.counts(tables.deltas))
         base_row = wanted.add(tables.base_row[bags.nodes])
         wanted.replace(delta_row)
         off = self._read_off(graphs, bags.sub, bags.sub_graph, wanted)
@@ -175,7 +186,7 @@ class Slicer:
             layers.insert(0, layer)
             wanted = before
             if all_tables and i:
-                below.insert(0, (base, _sums(self.deltas(i), deltas.rows, before)))
+                below.insert(0, (base, _sums(self.deltas(i), deltas.rows, before, self.counts(self.deltas(i)))))
         delta = Sums(*map(torch.from_numpy, (delta_ptr, delta_row, delta_count)))
         plan = self.assembled(graphs, bags, wanted.rows, layers, torch.from_numpy(base_row), delta, sub_delta, off)
         if all_tables:

@@ -73,11 +73,13 @@ class Sums(Arrays):
 
     ptr: Tensor  # int32 [n+1]
     row: Tensor  # int32 [k]
-    count: Tensor  # int32 [k], may be negative
+    count: Tensor  # int32 [k], or int8 where whoever made it knows that they fit; may be negative
     cache: dict[str, Any] = field(default_factory=dict, repr=False, init=False)
 
     def __post_init__(self) -> None:
-        _shorten(self, "ptr", "row", "count")
+        _shorten(self, "ptr", "row")
+        if self.count.dtype != torch.int8:
+            _shorten(self, "count")
 
     def check(self, what: str, rows: int) -> None:
         _check_ptr(f"{what}.ptr", self.ptr, len(self.row))

@@ -90,14 +90,17 @@ class Wanted:
 
 
 def items_of(
-    table: KeyTable, rows: np.ndarray, ptr: np.ndarray | None = None
+    table: KeyTable, rows: np.ndarray, ptr: np.ndarray | None = None, second: type[np.signedinteger] = np.int32
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """``(ptr, a, b)``, int32: the items of some rows' keys, one behind the other. ``ptr``, if it is known already."""
+    """``(ptr, a, b)``, int32: the items of some rows' keys, one behind the other. ``ptr``, if it is known already.
+
+    ``second``: another type for ``b``, which must hold all of them.
+    """
     if ptr is None:
         ptr = np.empty(len(rows) + 1, np.int32)
         _check(measure(rows, table.heads, ptr))
     total = int(ptr[-1])
-    a, b = np.empty(total + 4, np.int32), np.empty(total + 4, np.int32)
+    a, b = np.empty(total + 4, np.int32), np.empty(total + 4, second)
     gather(rows, table.heads, table.items, ptr, a, b)
     return ptr, a[:total], b[:total]
 
