@@ -55,6 +55,8 @@ class Bags:
 
     sub: np.ndarray  # int64 [S], numbers in the whole dataset
     sub_graph: np.ndarray  # int64 [S]
+    sub_size: np.ndarray  # int64 [S]
+    num_pairs: int  # the sum of these
     edited: np.ndarray  # bool [S]: those that pool base rows
     using: np.ndarray  # int64 [graphs]: how many of them each graph has
     nodes: np.ndarray  # int64 [N], of graphs with base rows; numbers in the whole dataset
@@ -150,12 +152,14 @@ class Slicer:
         sub, counts = chosen_subgraphs(s.sub_ptr, graphs, subs)
         sub_graph = np.repeat(np.arange(len(graphs)), counts)
         edited = np.ones(len(sub), bool) if s.keeps is None else ~s.keeps[sub]
-        using = np.bincount(sub_graph[edited], minlength=len(graphs))
+        using = counts if s.keeps is None else np.bincount(sub_graph[edited], minlength=len(graphs))
+        sub_size = s.sub_size[sub]
         # contexts are those of all nodes; roots alone need no base pool
         with_base = np.arange(len(graphs)) if spec.context is not None else np.flatnonzero(using * (not spec.pruned))
         first_node = s.node_ptr[graphs[with_base]]
         nodes = s.node_ptr[graphs[with_base] + 1] - first_node
-        return Bags(sub, sub_graph, edited, using, ranges(first_node, nodes), np.repeat(with_base, nodes))
+        of_nodes = ranges(first_node, nodes), np.repeat(with_base, nodes)
+        return Bags(sub, sub_graph, sub_size, int(sub_size.sum()), edited, using, *of_nodes)
 
     def _plan(self, graphs: np.ndarray, subs: np.ndarray | None, all_tables: bool, runs: bool) -> Plan:
         spec, tables, bags = self.sources.spec, self.rows, self.bags(graphs, subs)
@@ -196,7 +200,7 @@ class Slicer:
 
     def copies_type(self, bags: Bags) -> type[np.signedinteger]:
         """What counts the (subgraph, node) pairs of a plan."""
-        return np.int32 if int(self.sources.sub_size[bags.sub].sum()) < 2**31 else np.int64
+        return np.int32 if bags.num_pairs < 2**31 else np.int64
 
     def assembled(
         self,
@@ -218,7 +222,6 @@ class Slicer:
             position = np.full(len(s.node_ptr), -1, np.int64)
             position[graphs] = np.arange(len(graphs))
             of_graph = tensor(position[s.start_graph[own]])
-        sub_size = s.sub_size[bags.sub]
         plan = Plan(
             kind="distinct",
             spec=s.spec,
@@ -238,13 +241,13 @@ class Slicer:
                 delta=delta,
                 sub_delta=tensor(sub_delta),
                 sub_graph=tensor(bags.sub_graph),
-                sub_size=tensor(sub_size),
+                sub_size=tensor(bags.sub_size),
                 **off,
                 # for all batches or for none: plans of one dataset differ in nothing but sizes
                 sub_base=None if s.keeps is None else tensor(np.where(bags.edited, bags.sub_graph, len(graphs))),
             ),
             limits=s.limits,
-            num_pairs=int(sub_size.sum()),
+            num_pairs=bags.num_pairs,
             graph_ids=tensor(graphs),
         )
         plan.cache["feature"] = each_once(len(start))  # what ``derive.readers`` would find
