@@ -134,6 +134,11 @@ def epochs(found: list[dict[str, Any]]) -> list[str]:
             " The fastest of three epochs, which leaves out those that met a bucket for the first time. A ratio with ~ is no "
             "sustained rate: the epoch had no more batches than workers keep ready."
         )
+    if found and all("left_out" in r for r in found):
+        lines[2] += (
+            " Times are means over epochs in which every step was replayed, once the batches that workers had kept ready were "
+            f"used up; {sum(r['left_out'] for r in found)} epochs in which a step ran eagerly or was captured are left out."
+        )
     rows = [
         [r["case"], str(r["batch"]), str(r["batches"]), f"{r.get('epoch_ms_per_step', _fastest(r)):.3g}",
          f"{r['steps_ms'] / r['replayed']:.3g}", f"{'~' * _ready(r)}{r['ratio']:.2f}", str(r["workers"]), r["buckets"]]

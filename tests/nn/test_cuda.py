@@ -15,9 +15,10 @@ from enfa.nn.convs.gine import _Listed
 from enfa.nn.linear import through
 from enfa.nn.norm import CountedBatchNorm
 from enfa.nn.rows import Rows, rows_in_flight
+from enfa.nn.segment import weighted_sum
 from enfa.plan.derive import kind_lists, merged_map
 from enfa.plan.order import Lists, SparseMap
-from enfa.plan.table import Links
+from enfa.plan.table import Links, Sums
 from enfa.testing import assert_same_as_full, degenerate_graphs, random_graphs
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
@@ -109,6 +110,21 @@ def test_linears_over_few_rows_and_over_many(rows: int, ins: int, outs: int, bia
     # the gradient of x, which add up channels, to 0.9e-6.
     for i, (value, reference) in enumerate(zip(found, exact)):
         assert (value.double().cpu() - reference).norm() <= (2e-6 if i < 2 else 4e-6) * reference.norm()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_weights_of_a_byte_are_those_of_four(dtype: torch.dtype) -> None:
+    ptr = torch.cat([torch.zeros(1, dtype=torch.long), torch.randint(0, 80, (300,)).cumsum(0)])
+    row, weight = torch.randint(0, 500, (int(ptr[-1]),)), torch.randint(-127, 128, (int(ptr[-1]),))
+    table = torch.randn(500, 32, dtype=dtype, device="cuda")
+    found = []
+    for kind in (torch.int8, torch.int32):
+        sums, read = Sums(ptr, row, weight.to(kind)).to("cuda"), table.clone().requires_grad_()
+        out = weighted_sum(read, sums)
+        out.square().sum().backward()
+        assert sums.cache["sum"].forward.weight.dtype == sums.cache["sum"].backward.weight.dtype == kind
+        found.append((out, read.grad))
+    assert all(torch.equal(one, other) for one, other in zip(*found))
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5])

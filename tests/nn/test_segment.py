@@ -35,11 +35,12 @@ def test_link_sum(lists: list[list[int]]) -> None:
         torch.autograd.gradcheck(lambda t: link_sum(t, links), table)
 
 
+@pytest.mark.parametrize("counts", [torch.int8, torch.int64])
 @pytest.mark.parametrize("lists", LISTS, ids=repr)
-def test_weighted_sum(lists: list[list[int]]) -> None:
+def test_weighted_sum(lists: list[list[int]], counts: torch.dtype) -> None:
     """Counts may be negative or 0."""
     links, table = _links(lists), _table()
-    sums = Sums(links.in_ptr, links.in_row, torch.arange(len(links.in_row)) - 2)
+    sums = Sums(links.in_ptr, links.in_row, torch.arange(len(links.in_row), dtype=counts) - 2)
     entries = table[sums.row] * sums.count[:, None]
     expected = [part.sum(0) for part in entries.split(sums.ptr.diff().tolist())]
     expected = torch.stack(expected) if lists else table[:0]

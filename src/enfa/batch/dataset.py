@@ -21,10 +21,12 @@ from enfa.edits.marks import with_marks
 from enfa.graphs import GraphSet, check_graphs
 from enfa.graphs.join import join, renumbered
 from enfa.plan.cost import Cost
+from enfa.plan.cut import Cutter
 from enfa.plan.distinct import DistinctRows, start_kinds
 from enfa.plan.expand import largest_values
 from enfa.plan.make import edits_of, plan_of, sources_of
 from enfa.plan.merge import merge_rows, widen_kinds
+from enfa.plan.prepare import Needs
 from enfa.plan.slice import Slicer, Sources
 from enfa.plan.spec import Spec
 from enfa.plan.table import Plan
@@ -113,17 +115,33 @@ class CompiledDataset:
         """
         ids = self.positions(graphs)
         subs = None if draw is None else draw.draw(self.sources.sub_ptr, ids, epoch, score)
-        if self.rows is not None:
-            if self._slicer is None:
-                self._slicer = Slicer(self.rows, self.sources)
-            plan = self._slicer.plan(ids, subs, tables)
+        slicer = self._slices()
+        if slicer is not None:
+            plan = slicer.plan(ids, subs, tables)
         else:
             assert self.graphs is not None
             all_graphs, edits = self.graphs
             plan = plan_of(all_graphs.subset(ids), edits.subset(all_graphs, ids, subs), self.spec, self.kind)
             plan.graph_ids = torch.from_numpy(ids)
+        return self.labelled(plan)
+
+    def _slices(self) -> Slicer | None:
+        if self._slicer is None and self.rows is not None:
+            self._slicer = Slicer(self.rows, self.sources)
+        return self._slicer
+
+    def cutter(self, needs: Needs) -> Cutter | None:
+        """What cuts batches for a model faster than :meth:`plan`, for :class:`enfa.batch.fill.Filler`; None where it cannot."""
+        slicer = self._slices()
+        if slicer is None or needs.links != {"merged"} or not Cutter.takes(slicer):
+            return None
+        return Cutter(slicer, needs.tables)
+
+    def labelled(self, plan: Plan) -> Plan:
+        """The plan with the labels of its graphs."""
         if self.y is not None:
-            plan.y = self.y.index_select(0, torch.from_numpy(ids))
+            assert plan.graph_ids is not None
+            plan.y = self.y.index_select(0, plan.graph_ids)
         return plan
 
     def cost(self) -> Cost:

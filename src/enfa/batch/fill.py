@@ -16,6 +16,7 @@ import numpy as np
 
 from enfa.batch.padding import Bucket, Form
 from enfa.plan.arrays import Places
+from enfa.plan.cut import Cut
 from enfa.plan.derive import KIND_CHUNK, readers, readouts
 from enfa.plan.kernels.fill import fill_kinds, fill_map, join_base, list_bags, list_pools
 from enfa.plan.kernels.order import merge_own
@@ -78,18 +79,34 @@ class Filler:
         )  # fmt: skip
 
     @staticmethod
-    def _sizes(plan: Plan, tables: Sequence[Readout]) -> dict[str, int]:
-        """By name, what is known of a sliced plan."""
-        base, sub_base, subs = plan.readout.base_row, plan.readout.sub_base, len(plan.readout.sub_delta)
-        assert base is not None
+    def _sizes(plan: Plan) -> dict[str, int]:
+        """By name, what is known of a plan without its maps."""
+        sub_base, subs = plan.readout.sub_base, len(plan.readout.sub_delta)
         with_base = subs if sub_base is None else int((sub_base < plan.num_graphs).sum())
         sizes = {"features": len(plan.x), "rows 0": len(plan.feature), "subgraphs": subs, "pairs": subs + with_base}
         sizes["sums"] = len(plan.readout.delta.ptr) - 1 + plan.num_graphs
+        return sizes
+
+    @staticmethod
+    def _plan_sizes(plan: Plan, tables: Sequence[Readout]) -> dict[str, int]:
+        """By name, what is known of a sliced plan."""
+        base, sizes = plan.readout.base_row, Filler._sizes(plan)
+        assert base is not None
         for i, layer in enumerate(plan.layers, 1):
             rows, messages = layer.num_rows, len(layer.links.in_row)
             sizes |= {f"rows {i}": rows, f"rows {i} messages": messages, f"rows {i} merged": rows + messages}
         for i, readout in zip(range(len(plan.layers), 0, -1), reversed(tables)):
             sizes[f"rows {i} pooled"] = len(readout.delta.row) + len(base)
+        return sizes
+
+    @staticmethod
+    def _cut_sizes(cut: Cut) -> dict[str, int]:
+        """By name, what is known of a batch that has been cut."""
+        sizes, counts = Filler._sizes(cut.plan), [join.rows.count for join in cut.layers[1:] + cut.pools[-1:]]
+        for i, (join, rows) in enumerate(zip(cut.layers, counts), 1):
+            sizes |= {f"rows {i}": rows, f"rows {i} messages": join.entries - rows, f"rows {i} merged": join.entries}
+        for i, join in zip(range(len(cut.layers), 0, -1), reversed(cut.pools)):
+            sizes[f"rows {i} pooled"] = join.entries
         return sizes
 
     def block(self, bucket: Bucket, arrays: list[np.ndarray]) -> Block:
@@ -105,31 +122,46 @@ class Filler:
         kinds = [[*lists(places), bucket.parts[places[3] or 0].fill] for places in self._kinds]
         return Block(bucket, arrays, maps(self._merged), kinds, maps(self._pooled), *maps([self._pool, self._bag]))
 
-    def fill(self, plan: Plan, blocks: Iterable[Block]) -> int | None:
-        """Write a sliced plan into the first of some blocks that holds it, and say which; None: none does."""
-        tables = readouts(plan) if self.tables else [plan.readout]
-        sizes = self._sizes(plan, tables)
+    def fill(self, batch: Plan | Cut, blocks: Iterable[Block]) -> int | None:
+        """Write a sliced plan, or a cut, into the first of some blocks that holds it, and say which; None: none does."""
+        tables: Sequence[Readout] = ()
+        if isinstance(batch, Cut):
+            sizes = self._cut_sizes(batch)
+        else:
+            tables = readouts(batch) if self.tables else [batch.readout]
+            sizes = self._plan_sizes(batch, tables)
         least = self.form.with_spare([sizes[n] if known else 0 for n, known in zip(self.form.names, self._known)])
         entries = max(sizes.values()) + 8
         if len(self._of) < entries:
             self._of = np.empty(entries, np.int32)
         for n, block in enumerate(blocks):
-            if (least <= block.bucket.sizes)[self._known].all() and self._write(plan, tables, block):
-                return n
+            if (least <= block.bucket.sizes)[self._known].all():
+                if isinstance(batch, Cut):
+                    fits = self._write_cut(batch, block) and self._write_rest(batch.plan, block)
+                else:
+                    fits = self._write(batch, tables, block) and self._write_rest(batch, block)
+                if fits:
+                    return n
         return None
 
+    def _write_cut(self, cut: Cut, block: Block) -> bool:
+        fits = True
+        for join, into in zip(cut.layers + cut.pools, block.merged + block.pooled):
+            fits &= join.write(self._of, into)
+        return fits
+
     def _write(self, plan: Plan, tables: Sequence[Readout], block: Block) -> bool:
-        rows, fits, bucket = len(plan.feature), True, block.bucket
+        rows, fits, of = len(plan.feature), True, self._of
         for layer, into in zip(plan.layers, block.merged):
             links = layer.links
             raw = [t.numpy() for t in (links.self_row, links.in_ptr, links.in_row, links.in_edge)]
             merge_own(*raw, into[0], into[1], into[3])
             count = len(raw[0])
-            fits &= fill_map(count, count + len(raw[2]), rows, CHUNK, self._of, *into)
+            fits &= fill_map(count, count + len(raw[2]), rows, CHUNK, of, *into)
             rows = count
         for layer, (ptr, index, _, *more) in zip(plan.layers, block.kinds):
             raw = [t.numpy() for t in (layer.links.in_ptr, layer.links.in_row, layer.links.in_edge)]
-            fits &= fill_kinds(KIND_CHUNK, self._of, *raw, ptr, index, *more)
+            fits &= fill_kinds(KIND_CHUNK, of, *raw, ptr, index, *more)
         graph = plan.readout.node_graph.numpy()
         for layer, readout, into in zip(plan.layers[::-1], tables[::-1], block.pooled[::-1]):
             base = readout.base_row
@@ -137,8 +169,11 @@ class Filler:
             raw = [t.numpy() for t in (readout.delta.ptr, readout.delta.row, readout.delta.count, base)]
             join_base(*raw, graph, plan.num_graphs, *into[:3])
             count, entries = len(raw[0]) - 1 + plan.num_graphs, len(raw[1]) + len(raw[3])
-            fits &= fill_map(count, entries, layer.num_rows, CHUNK, self._of, *into)
-        fits &= self._pools(plan, block)
+            fits &= fill_map(count, entries, layer.num_rows, CHUNK, of, *into)
+        return fits
+
+    def _write_rest(self, plan: Plan, block: Block) -> bool:
+        fits, bucket = self._pools(plan, block), block.bucket
         readers(plan.feature, len(plan.x), plan.cache, "feature")
         rest = self._rest_of.tensors(plan)
         if not fits or rest is None or not all(bucket.parts[k].holds(t) for k, t in zip(self._rest, rest)):
@@ -152,6 +187,7 @@ class Filler:
         base = graph if readout.sub_base is None else readout.sub_base.numpy()
         deltas, subs = len(readout.delta.ptr) - 1, len(delta)
         entries = list_pools(delta, base, deltas, graphs, *block.pool[:2])
-        fits = fill_map(subs, entries, deltas + graphs, CHUNK, self._of, *block.pool)
+        of = self._of
+        fits = fill_map(subs, entries, deltas + graphs, CHUNK, of, *block.pool)
         list_bags(graph, *block.bag[:2])
-        return fits & fill_map(graphs, subs, subs, CHUNK, self._of, *block.bag)
+        return fits & fill_map(graphs, subs, subs, CHUNK, of, *block.bag)

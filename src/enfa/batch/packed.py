@@ -1,6 +1,6 @@
 """Batches as single blocks of bytes, made by worker processes in memory that they share with the main one.
 
-A worker slices, prepares, pads and writes a batch into its place in a ring; what it sends is one small number. The main
+A worker slices, prepares, pads and writes a batch into one of its places in a ring; what it sends are small numbers. The main
 process knows what stands where in a block, because padding has left only a few shapes.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -94,16 +95,15 @@ class PackedLoader:
         workers = num_workers if "fork" in multiprocessing.get_all_start_methods() else 0
         self.num_workers = min(workers, 2 * len(self) if shuffle else len(self))  # which go on with the next epoch
         places = self.num_workers * _AHEAD + _HELD + 1
-        if self.num_workers:  # a multiple, so that each worker has places of its own: memory is slow when first touched
+        if self.num_workers:  # as many for each
             places = -(-places // self.num_workers) * self.num_workers
         self.ring = Ring(places, self.buckets.nbytes)
-        self._given: list[Packed | None] = [None] * places
+        self._held: deque[tuple[int, Packed | None]] = deque()  # the places of the last batches, and what is there
         self._kept: list[Packed] | None = None
         self._write = Writer(compiled, needs, self.sampled, self.buckets, self.ring.bytes)
         self._workers: Workers | None = None
         # what is made next and what is taken next: epoch, number of the batch in it
         self._made = self._taken = (0, 0)
-        self._place = 0  # in the ring, of what is taken next
         self._pass: object = None  # the one that is going on
 
     def _sample(self) -> list[np.ndarray]:
@@ -143,9 +143,8 @@ class PackedLoader:
         for graphs in batches:
             if self._pass is not mine:
                 raise RuntimeError("Expected one pass over a loader at a time, and another one has begun: use two loaders")
-            number = self._or_close(self._take)
-            packed = self._packed(graphs, number, self._place)
-            self._place = (self._place + 1) % len(self.ring)
+            number, place = self._or_close(self._take)
+            packed = self._packed(graphs, number, place)
             if kept is not None:
                 kept = self._keep(kept, packed)
             yield packed
@@ -167,35 +166,44 @@ class PackedLoader:
             return
         if self._workers is None and self.num_workers:
             self._workers = Workers(self.num_workers, self._write)
+            for place in self._not_held():
+                self._workers.free(place)
         # after the workers were forked, so that they share nothing with CUDA; blocks that are kept are pinned one by one
         if self.pin and not self.keep:
             self.pin = self.ring.register()
         while self._workers is not None and self._workers.waiting:  # not wanted any more
-            self._workers.take()
+            self._workers.free(self._workers.take()[1])
         self._made = self._taken = (epoch, 0)
 
     def _following(self, at: tuple[int, int]) -> tuple[int, int]:
         return (at[0] + 1, 0) if at[1] + 1 == len(self) else (at[0], at[1] + 1)
 
-    def _take(self) -> int:
-        """The bucket of the next batch. New tasks are given out as far ahead as there is room."""
+    def _take(self) -> tuple[int, int]:
+        """The bucket of the next batch, and its place. New tasks are given out as far ahead as there is room."""
         self._taken = self._following(self._taken)
+        freed = self._freed()
         if self._workers is None:
-            self._free(self._place)
             at, self._made = self._made, self._taken
-            return self._write(*at, self._place)
+            place = self._not_held()[0]
+            return self._write(*at, place), place
+        if freed is not None:
+            self._workers.free(freed)
         while self._workers.waiting < self.num_workers * _AHEAD:
-            place = (self._place + self._workers.waiting) % len(self.ring)
-            self._free(place)
-            self._workers.give((*self._made, place))
+            self._workers.give(self._made)
             self._made = self._following(self._made)
         return self._workers.take()
 
-    def _free(self, place: int) -> None:
-        """Wait until a place of the ring may be written again."""
-        given, self._given[place] = self._given[place], None
-        if given is not None and given.copied is not None:
-            given.copied.synchronize()
+    def _freed(self) -> int | None:
+        """A place of the ring that may be written again, once there is none to spare. As late as that, to wait for nothing."""
+        if len(self._held) < len(self.ring) - self.num_workers * _AHEAD:
+            return None
+        place, packed = self._held.popleft()
+        if packed is not None and packed.copied is not None:
+            packed.copied.synchronize()
+        return place
+
+    def _not_held(self) -> list[int]:
+        return sorted(set(range(len(self.ring))) - {place for place, _ in self._held})
 
     def close(self) -> None:
         """End the workers, and let CUDA forget the ring. A further pass starts again."""
@@ -207,9 +215,11 @@ class PackedLoader:
     def _packed(self, graphs: np.ndarray, number: int, place: int) -> Packed:
         if number < 0:
             self.unpadded += 1
+            self._held.append((place, None))
             return Packed(graphs, None, None, lean_plan(self.compiled, graphs, self.needs))
         bucket = self.buckets.all[number]
-        packed = self._given[place] = Packed(graphs, bucket, self.ring.blocks[place, : bucket.nbytes])
+        packed = Packed(graphs, bucket, self.ring.blocks[place, : bucket.nbytes])
+        self._held.append((place, packed))
         return packed
 
     def _keep(self, kept: list[Packed], packed: Packed) -> list[Packed] | None:

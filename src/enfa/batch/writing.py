@@ -26,12 +26,16 @@ class Writer:
         self._arrays: dict[tuple[int, int], list[np.ndarray]] = {}
         self._blocks: dict[tuple[int, int], Block] = {}
         self._fillers: dict[Form, Filler | None] = {}
+        # before processes are forked, so that they share what it keeps
+        self._cutter = compiled.cutter(needs) if any(Filler.takes(f.plan, needs) for f in buckets.forms) else None
         self._epoch: tuple[int, list[np.ndarray]] = -1, []
 
     def __call__(self, epoch: int, i: int, place: int) -> int:
         if self._epoch[0] != epoch:
             self._epoch = epoch, self.sampled.batches(epoch)
-        plan = self.compiled.plan(self._epoch[1][i], tables=self.needs.tables)
+        graphs = self._epoch[1][i]
+        cut = None if self._cutter is None else self._cutter.cut(graphs)
+        plan = self.compiled.plan(graphs, tables=self.needs.tables) if cut is None else self.compiled.labelled(cut.plan)
         form, numbers = self.buckets.of(plan)
         if form is None or not countable(plan):
             return -1
@@ -39,7 +43,7 @@ class Writer:
             self._fillers[form] = Filler(form, self.needs) if Filler.takes(form.plan, self.needs) else None
         filler = self._fillers[form]
         if filler is not None:
-            filled = filler.fill(plan, (self._block(filler, number, place) for number in numbers))
+            filled = filler.fill(cut or plan, (self._block(filler, number, place) for number in numbers))
             return -1 if filled is None else numbers[filled]
         found = self.buckets.find(prepare(plan, self.needs))
         if found is None:

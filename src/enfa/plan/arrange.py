@@ -3,6 +3,7 @@
 Compiling numbers the rows of a table as it meets them, by chunks of graphs, unedited graphs first. A batch reads rows
 graph by graph, from table L downwards. Numbered in that order, the rows of a graph that no earlier one has lie side by
 side in every table: slices find them in fewer places of the memory, and the differences that a file stores are smaller.
+Rows that many graphs use come first, so that nothing stands between those of one graph, or of two (``enfa.plan.runs``).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 from enfa.plan.distinct import DistinctLayer, DistinctRows
 from enfa.plan.intern import KeyTable, packed
 from enfa.plan.kernels.arrange import meet_graphs, renumber
+from enfa.plan.runs import mates_of, owners_of
 from enfa.plan.wanted import Numbers, Wanted, items_of
 
 __all__ = ["arrange"]
@@ -20,10 +22,22 @@ _NONE = np.zeros(0, np.int32)
 
 
 class _Order:
-    """A new order of a table's rows: as they are met; those that nobody meets come last."""
+    """A new order of a table's rows: those that many graphs use, then the others; as they are met, or behind all."""
 
-    def __init__(self, table: KeyTable) -> None:
-        self.table, self.wanted = table, Wanted(Numbers(len(table)))
+    def __init__(self, table: KeyTable, owner: np.ndarray | None = None) -> None:
+        self.table, self.owner, self.wanted = table, owner, Wanted(Numbers(len(table)))
+
+    def rows(self) -> np.ndarray:
+        """int32: the rows in their new order. No more are met."""
+        self.wanted.add(np.arange(len(self.table), dtype=np.int32))
+        rows = self.wanted.rows
+        if self.owner is not None:
+            # by pair of graphs: rows of its first one, of both, of its second one
+            owner = self.owner[rows]
+            key = np.where(owner < 0, -1, owner ^ (owner >> 1 & 1))
+            rows[:] = rows[np.argsort(key, kind="stable")]
+            self.number[rows] = np.arange(len(rows), dtype=np.int32)
+        return rows
 
     @property
     def number(self) -> np.ndarray:
@@ -40,8 +54,7 @@ class _Arranger:
     def take(self, order: _Order, own: _Order | None, item: _Order | None) -> None:
         """No more rows of a table are met: its keys follow one another in the new order, and meet what they name."""
         table = order.table
-        order.wanted.add(np.arange(len(table), dtype=np.int32))
-        rows = order.wanted.rows
+        rows = order.rows()
         owns = table.heads[rows].astype(np.int32)  # the low half
         ptr, named, rest = items_of(table, rows)
         items = packed(named, rest)
@@ -77,7 +90,11 @@ def arrange(rows: DistinctRows, node_ptr: np.ndarray, sub_ptr: np.ndarray, reads
 
     ``node_ptr[G+1]`` and ``sub_ptr[G+1]`` tell the graphs apart; ``reads_input`` is ``spec.context == "input"``.
     """
-    top, arranger = _Order(rows.layers[-1].table), _Arranger()
+    of_deltas: np.ndarray | None = None
+    owners: list[np.ndarray | None] = [None] * (len(rows.layers) + 1)
+    if rows.layers[-1].mix is None:
+        of_deltas, owners[:] = owners_of(rows, node_ptr, sub_ptr, mates_of(rows, node_ptr, sub_ptr))
+    top, arranger = _Order(rows.layers[-1].table, owners[-1]), _Arranger()
     ids = np.empty(len(rows.base_row) + int(rows.deltas.size[1]), np.int32)
     seen = np.zeros(len(rows.deltas), bool)
     met = meet_graphs(
@@ -87,16 +104,18 @@ def arrange(rows: DistinctRows, node_ptr: np.ndarray, sub_ptr: np.ndarray, reads
     if rows.sub_root is not None:
         top.wanted.add(rows.sub_root[rows.sub_root >= 0])
     # pools are numbered by subgraph already
-    for table in (rows.deltas, rows.nodes):
-        if table is not None:
-            arranger.take(_Order(table), None, top)
+    deltas = _Order(rows.deltas, of_deltas)
+    arranger.take(deltas, None, top)
+    if rows.nodes is not None:
+        arranger.take(_Order(rows.nodes), None, top)
     order = top
-    for layer, below in zip(rows.layers[::-1], [*rows.layers[-2::-1], None]):
-        before = _Order(rows.start if below is None else below.table)
+    for layer, below, owner in zip(rows.layers[::-1], [*rows.layers[-2::-1], None], owners[-2::-1]):
+        before = _Order(rows.start if below is None else below.table, owner)
         arranger.layer(layer, order, before, reads_input)
         order = before
     arranger.take(order, None, None)
     arranger.join()
     rows.base_row = top.number[rows.base_row]
+    rows.sub_delta = deltas.number[rows.sub_delta]
     if rows.sub_root is not None:
         rows.sub_root = np.where(rows.sub_root < 0, -1, top.number[rows.sub_root]).astype(np.int32)

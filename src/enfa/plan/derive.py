@@ -168,7 +168,7 @@ def row_map(readout: Readout, size: int, num_graphs: int) -> SparseMap:
             return sparse_map(delta.ptr, delta.row, size, delta.count)
         first = sorted_ptr(readout.node_graph, num_graphs)
         ptr = torch.cat([delta.ptr, (first[1:] + len(delta.row)).to(torch.int32)])
-        weight = torch.cat([delta.count, torch.ones_like(base)])
+        weight = torch.cat([delta.count, torch.ones_like(base, dtype=delta.count.dtype)])
         return sparse_map(ptr, torch.cat([delta.row, base]), size, weight)
 
     return _kept(readout.cache, "rows", make)

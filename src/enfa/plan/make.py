@@ -78,7 +78,7 @@ def plan_of(graphs: GraphSet, edits: Edits, spec: Spec, kind: str = "distinct") 
         return ego_plan(graphs, edits, spec)
     sources, start = sources_of(graphs, edits, spec)
     rows = distinct_rows_of(graphs, edits, spec, start)
-    return Slicer(rows, sources).plan(np.arange(graphs.num_graphs)).check()
+    return Slicer(rows, sources, anew=True).plan(np.arange(graphs.num_graphs)).check()
 
 
 def make_plan(graphs: Sequence[Data], policy: Policy, spec: Spec, kind: str = "distinct") -> Plan:

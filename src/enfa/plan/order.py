@@ -15,7 +15,7 @@ from torch import Tensor
 from enfa.plan.arrays import Arrays
 from enfa.plan.kernels.order import split_long, spread, turn_round
 
-__all__ = ["CHUNK", "Lists", "SparseMap", "by_value", "sparse_map"]
+__all__ = ["CHUNK", "Lists", "SparseMap", "by_value", "each_once", "sparse_map"]
 
 CHUNK = 32  # a list longer than this is summed in pieces, so that a row with very many readers delays nobody
 
@@ -30,7 +30,7 @@ class Lists(Arrays):
 
     ptr: Tensor  # int32 [n+1]
     index: Tensor  # int32 [k]
-    weight: Tensor | None  # int32 [k]
+    weight: Tensor | None  # int32 or int8 [k]
     other: Tensor | None  # int32 [k]: the kind of edge, or -1; in lists by kind, the row that the message comes from
     extra: Tensor  # int32 [3, pieces]: begin, end, list
     long: Tensor  # int32 [3, long lists]
@@ -69,11 +69,17 @@ def by_value(
         spread(ptr.numpy(), of)
     held = [None if t is None else t.numpy() for t in (weight, other)]
     new_ptr, new_index = np.zeros(size + 1, np.int32), np.empty(len(index), np.int32)
-    new = [None if values is None else np.empty(len(index), np.int32) for values in held]
+    new = [None if values is None else np.empty(len(index), values.dtype) for values in held]
     turn_round(of, index.numpy(), *held, new_ptr, new_index, *new)
     w, o = (None if values is None else torch.from_numpy(values) for values in new)
     found = torch.from_numpy(new_ptr)
     return Lists(found, torch.from_numpy(new_index), w, o, *_pieces(found, len(index)))
+
+
+def each_once(size: int) -> Lists:
+    """``by_value`` of the numbers from 0 to ``size - 1``."""
+    ptr, none = torch.arange(size + 1, dtype=torch.int32), torch.empty(3, 0, dtype=torch.int32)
+    return Lists(ptr, ptr[:-1].clone(), None, None, none, none.clone())
 
 
 def sparse_map(
@@ -82,6 +88,8 @@ def sparse_map(
     """Both orders of a sum over a table of ``size`` rows, made on the CPU and moved to where ``ptr`` is."""
     device = ptr.device
     ptr, index = _int32(ptr.cpu()), _int32(index.cpu())
-    weight, other = (None if t is None else _int32(t.cpu()) for t in (weight, other))
+    other = None if other is None else _int32(other.cpu())
+    if weight is not None:
+        weight = weight.cpu() if weight.dtype == torch.int8 else _int32(weight.cpu())
     both = SparseMap(Lists(ptr, index, weight, other, *_pieces(ptr, len(index))), by_value(ptr, index, size, weight, other))
     return both if device.type == "cpu" else both.to(device)

@@ -48,7 +48,7 @@ def _check_ptr(what: str, ptr: Tensor, length: int) -> None:
 
 
 def fits_int32(values: Tensor) -> bool:
-    if values.is_meta or not values.numel():
+    if values.dtype == torch.int32 or values.is_meta or not values.numel():
         return True
     return int(values.max()) < 2**31 and int(values.min()) >= -(2**31)
 
@@ -73,11 +73,13 @@ class Sums(Arrays):
 
     ptr: Tensor  # int32 [n+1]
     row: Tensor  # int32 [k]
-    count: Tensor  # int32 [k], may be negative
+    count: Tensor  # int32 [k], or int8 where whoever made it knows that they fit; may be negative
     cache: dict[str, Any] = field(default_factory=dict, repr=False, init=False)
 
     def __post_init__(self) -> None:
-        _shorten(self, "ptr", "row", "count")
+        _shorten(self, "ptr", "row")
+        if self.count.dtype != torch.int8:
+            _shorten(self, "count")
 
     def check(self, what: str, rows: int) -> None:
         _check_ptr(f"{what}.ptr", self.ptr, len(self.row))

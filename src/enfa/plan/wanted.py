@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from enfa.plan.intern import KeyTable
+from enfa.plan.kernels.runs import enter_runs
 from enfa.plan.kernels.slice import collect, descend, gather, look_up, measure
+from enfa.plan.runs import Run
 
 __all__ = ["Numbers", "Wanted", "firsts_of", "items_of"]
 
@@ -52,6 +54,11 @@ class Wanted:
         # before anything is written: a plan that is broken off leaves nothing behind that counts
         self.numbers.free = max(self.numbers.free, self.base + room)
 
+    def enter(self, run: Run, graphs: np.ndarray) -> None:
+        """Before anything else: the runs of some graphs, one behind the other."""
+        self.reserve(int((run.end[graphs] - run.begin[graphs]).sum()))
+        self.count = enter_runs(graphs, run.begin, run.end, self.numbers.number, self.base, self.found)
+
     def add(self, ids: np.ndarray) -> np.ndarray:
         """Mark rows as wanted; return their new numbers, int32."""
         self.reserve(len(ids))
@@ -83,14 +90,17 @@ class Wanted:
 
 
 def items_of(
-    table: KeyTable, rows: np.ndarray, ptr: np.ndarray | None = None
+    table: KeyTable, rows: np.ndarray, ptr: np.ndarray | None = None, second: type[np.signedinteger] = np.int32
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """``(ptr, a, b)``, int32: the items of some rows' keys, one behind the other. ``ptr``, if it is known already."""
+    """``(ptr, a, b)``, int32: the items of some rows' keys, one behind the other. ``ptr``, if it is known already.
+
+    ``second``: another type for ``b``, which must hold all of them.
+    """
     if ptr is None:
         ptr = np.empty(len(rows) + 1, np.int32)
         _check(measure(rows, table.heads, ptr))
     total = int(ptr[-1])
-    a, b = np.empty(total + 4, np.int32), np.empty(total + 4, np.int32)
+    a, b = np.empty(total + 4, np.int32), np.empty(total + 4, second)
     gather(rows, table.heads, table.items, ptr, a, b)
     return ptr, a[:total], b[:total]
 

@@ -4,7 +4,7 @@ from numba import njit
 
 from enfa.plan.kernels.order import split_long, spread, turn_round
 
-__all__ = ["fill_kinds", "fill_map", "join_base", "list_bags", "list_pools"]
+__all__ = ["fill_kinds", "fill_map", "join_base", "list_bags", "list_pools", "pad_map"]
 
 
 @njit(cache=True, nogil=True)
@@ -25,6 +25,20 @@ def _pad(lists, entries, chunk, first, ptr, index, weight, other, extra, long, f
 
 
 @njit(cache=True, nogil=True)
+def pad_map(
+    lists, entries, rows, chunk,
+    ptr, index, weight, other, extra, long, fill,
+    back_ptr, back_index, back_weight, back_other, back_extra, back_long, back_fill,
+):  # fmt: skip
+    """What stands behind the lists of a map in both orders, and the pieces of long ones. False where these have no room."""
+    if not _pad(lists, entries, chunk, chunk, ptr, index, weight, other, extra, long, fill, -1):
+        return False
+    return _pad(
+        rows, entries, chunk, chunk, back_ptr, back_index, back_weight, back_other, back_extra, back_long, back_fill, -1
+    )
+
+
+@njit(cache=True, nogil=True)
 def fill_map(
     lists, entries, rows, chunk, of,
     ptr, index, weight, other, extra, long, fill,
@@ -37,11 +51,10 @@ def fill_map(
     spread(ptr[: lists + 1], of)
     back_ptr[: rows + 1] = 0
     turn_round(of, index[:entries], weight, other, back_ptr[: rows + 1], back_index, back_weight, back_other)
-    if not _pad(lists, entries, chunk, chunk, ptr, index, weight, other, extra, long, fill, -1):
-        return False
-    return _pad(
-        rows, entries, chunk, chunk, back_ptr, back_index, back_weight, back_other, back_extra, back_long, back_fill, -1
-    )
+    return pad_map(
+        lists, entries, rows, chunk, ptr, index, weight, other, extra, long, fill,
+        back_ptr, back_index, back_weight, back_other, back_extra, back_long, back_fill,
+    )  # fmt: skip
 
 
 @njit(cache=True, nogil=True)

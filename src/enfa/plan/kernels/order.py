@@ -5,6 +5,7 @@ from numba import njit
 
 __all__ = ["add_up", "merge_own", "split_long", "spread", "turn_round"]
 
+_BLOCK = 64  # lists that are looked at together, because few are long
 _U = np.uint64  # numba checks signed places for being negative
 
 
@@ -83,22 +84,29 @@ def split_long(ptr, chunk, first, extra, long):
     """
     pieces = 0
     lists = 0
-    for n in range(len(ptr) - 1):
-        begin, end = ptr[n] + first, ptr[n + 1]
-        if begin >= end and first > 0:
+    for start in range(0, len(ptr) - 1, _BLOCK):
+        stop = min(start + _BLOCK, len(ptr) - 1)
+        longest = 0
+        for n in range(start, stop):
+            longest = max(longest, ptr[_U(n + 1)] - ptr[_U(n)])
+        if longest <= first and first > 0:
             continue
-        if lists == long.shape[1] or pieces + (end - begin + chunk - 1) // chunk > extra.shape[1]:
-            return -1, -1
-        long[0, lists] = n
-        long[1, lists] = pieces
-        while begin < end:
-            extra[0, pieces] = begin
-            begin = min(begin + chunk, end)
-            extra[1, pieces] = begin
-            extra[2, pieces] = n
-            pieces += 1
-        long[2, lists] = pieces
-        lists += 1
+        for n in range(start, stop):
+            begin, end = ptr[n] + first, ptr[n + 1]
+            if begin >= end and first > 0:
+                continue
+            if lists == long.shape[1] or pieces + (end - begin + chunk - 1) // chunk > extra.shape[1]:
+                return -1, -1
+            long[0, lists] = n
+            long[1, lists] = pieces
+            while begin < end:
+                extra[0, pieces] = begin
+                begin = min(begin + chunk, end)
+                extra[1, pieces] = begin
+                extra[2, pieces] = n
+                pieces += 1
+            long[2, lists] = pieces
+            lists += 1
     return pieces, lists
 
 

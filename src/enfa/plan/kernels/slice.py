@@ -20,6 +20,7 @@ __all__ = [
     "gather",
     "look_up",
     "measure",
+    "number_of",
 ]
 
 _AHEAD = 64  # keys, or numbers, between asking for memory and reading it
@@ -27,7 +28,7 @@ _U = np.uint64  # numba checks signed places for being negative
 
 
 @njit(cache=True, inline="always")
-def _number(row, number, base, found, count):
+def number_of(row, number, base, found, count):
     """The new number of a row; ``count`` if it is a new one, which is then written where the next may overwrite it."""
     known = np.int64(number[row]) - base
     result = count if known < 0 else known
@@ -46,7 +47,7 @@ def collect(ids, number, base, found, count, result):
     last = len(ids) - 1
     for i in range(len(ids)):
         prefetch(number, np.int64(ids[min(i + _AHEAD, last)]))
-        new = _number(_U(ids[i]), number, base, found, count)
+        new = number_of(_U(ids[i]), number, base, found, count)
         count += new == count
         result[i] = new
     return count
@@ -92,7 +93,7 @@ def descend(rows, heads, ptr, number, base, found, count, own):
         head = heads[row]
         end += first_half(heads[row + _U(1)]) - first_half(head)
         ptr[i + 1] = end
-        new = _number(_U(second_half(head)), number, base, found, count)
+        new = number_of(_U(second_half(head)), number, base, found, count)
         count += new == count
         own[i] = new
     return count, end
