@@ -12,7 +12,9 @@ from torch_geometric.data import Data
 import enfa
 from enfa.batch.fill import Filler
 from enfa.batch.padding import Bucket, Form
+from enfa.plan.cut import Cutter
 from enfa.plan.prepare import lean, prepare
+from enfa.plan.slice import Slicer
 from enfa.testing import degenerate_graphs, random_graphs
 
 MODELS = {
@@ -130,3 +132,29 @@ def test_the_loader_cuts() -> None:
         assert packed.bucket is not None
         found, expected = model(packed.plan), model(compiled[packed.graphs])
         np.testing.assert_allclose(found.detach(), expected.detach(), rtol=1e-5, atol=1e-6)
+
+
+def test_loaders_of_one_dataset_share_a_cutter_until_it_is_extended() -> None:
+    """For a large dataset it takes gigabytes, and there is a loader for each part of a split."""
+    model = MODELS["last"].eval()
+    compiled = enfa.compile(_random(12), enfa.NodeMarking(), model.spec, progress=False)
+    parts = [enfa.batch.PackedLoader(compiled, model.needs, 3, graphs=g) for g in ([0, 1, 2, 5, 7, 8], [3, 4, 6])]
+    assert parts[0]._write._cutter is parts[1]._write._cutter is not None
+    for pair in zip(*parts):  # in turns, out of the same scratch
+        for packed in pair:
+            found, expected = model(packed.plan), model(compiled[packed.graphs])
+            np.testing.assert_allclose(found.detach(), expected.detach(), rtol=1e-5, atol=1e-6)
+    assert compiled.cutter(MODELS["all tables"].needs) is not parts[0]._write._cutter
+    compiled.extend(_random(2))
+    assert compiled.cutter(model.needs) is not parts[0]._write._cutter
+
+
+@pytest.mark.parametrize("table", ["a layer", "deltas"])
+def test_what_int32_cannot_count_is_sliced(table: str) -> None:
+    """Readers are listed twice where two graphs have them in common."""
+    compiled = enfa.compile(_random(4), enfa.NodeMarking(), MODELS["last"].spec, progress=False)
+    assert compiled.rows is not None and Cutter.takes(Slicer(compiled.rows, compiled.sources))
+    size = (compiled.rows.layers[1].rows if table == "a layer" else compiled.rows.deltas).size
+    for items, taken in ((2**30 - 10_000, True), (2**30, False)):
+        size[1] = items
+        assert Cutter.takes(Slicer(compiled.rows, compiled.sources)) is taken

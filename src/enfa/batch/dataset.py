@@ -63,6 +63,7 @@ class CompiledDataset:
         self.key, self.policy, self.spec, self.kind = key, policy, spec, kind
         self.sources, self.rows, self.graphs, self.y = sources, rows, graphs, y
         self._slicer: Slicer | None = None
+        self._cutters: dict[bool, Cutter] = {}  # by whether all tables are pooled
 
     def __len__(self) -> int:
         return len(self.sources.node_ptr) - 1
@@ -131,11 +132,16 @@ class CompiledDataset:
         return self._slicer
 
     def cutter(self, needs: Needs) -> Cutter | None:
-        """What cuts batches for a model faster than :meth:`plan`, for :class:`enfa.batch.fill.Filler`; None where it cannot."""
+        """What cuts batches for a model faster than :meth:`plan`, for :class:`enfa.batch.fill.Filler`; None where it cannot.
+
+        Kept, because it takes as long as many batches and several times the memory of the dataset: loaders share it.
+        """
         slicer = self._slices()
         if slicer is None or needs.links != {"merged"} or not Cutter.takes(slicer):
             return None
-        return Cutter(slicer, needs.tables)
+        if needs.tables not in self._cutters:
+            self._cutters[needs.tables] = Cutter(slicer, needs.tables)
+        return self._cutters[needs.tables]
 
     def labelled(self, plan: Plan) -> Plan:
         """The plan with the labels of its graphs."""
@@ -220,7 +226,7 @@ class CompiledDataset:
             _both(s.keeps, len(s.sub_size), more.keeps, len(more.sub_size)),
             None if s.root is None or more.root is None else np.concatenate([s.root, more.root]),
         )  # fmt: skip
-        self.y, self._slicer = y, None
+        self.y, self._slicer, self._cutters = y, None, {}
         self.key = {**self.key, "fingerprint": chained(self.key["fingerprint"], added)}
         return np.arange(first, first + count)
 

@@ -98,10 +98,13 @@ class Cutter:
     @staticmethod
     def takes(slicer: Slicer) -> bool:
         """Whether batches are whole bags without contexts, of edges of one kind, that int32 can count."""
-        spec, layers = slicer.sources.spec, slicer.rows.layers
+        spec, rows = slicer.sources.spec, slicer.rows
+        maps = [int(layer.rows.size.sum()) for layer in rows.layers]
+        maps.append(int(rows.deltas.size[1]) + len(rows.base_row))
         return (
             spec.context is None and spec.output == "graph" and not spec.pruned and not spec.degrees
-            and len(slicer.edge_mark) == 1 and all(layer.rows.size.sum() < 2**31 for layer in layers)
+            and len(slicer.edge_mark) == 1
+            and 2 * max(maps) < 2**31  # readers that the graphs of a pair have in common are listed for each
         )  # fmt: skip
 
     def cut(self, graphs: np.ndarray) -> Cut:
