@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 import enfa
 from enfa.batch.fill import Filler
 from enfa.batch.padding import Bucket, Form
-from enfa.plan.cut import Cutter
+from enfa.plan.cut import MOST, Cutter
 from enfa.plan.prepare import lean, prepare
 from enfa.plan.slice import Slicer
 from enfa.testing import degenerate_graphs, random_graphs
@@ -150,11 +150,11 @@ def test_loaders_of_one_dataset_share_a_cutter_until_it_is_extended() -> None:
 
 
 @pytest.mark.parametrize("table", ["a layer", "deltas"])
-def test_what_int32_cannot_count_is_sliced(table: str) -> None:
-    """Readers are listed twice where two graphs have them in common."""
+def test_a_large_dataset_is_sliced(table: str) -> None:
+    """All its lists in memory once more would cost more than they save."""
     compiled = enfa.compile(_random(4), enfa.NodeMarking(), MODELS["last"].spec, progress=False)
     assert compiled.rows is not None and Cutter.takes(Slicer(compiled.rows, compiled.sources))
     size = (compiled.rows.layers[1].rows if table == "a layer" else compiled.rows.deltas).size
-    for items, taken in ((2**30 - 10_000, True), (2**30, False)):
+    for items, taken in ((MOST - 10_000, True), (MOST, False)):
         size[1] = items
         assert Cutter.takes(Slicer(compiled.rows, compiled.sources)) is taken

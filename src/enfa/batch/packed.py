@@ -105,6 +105,8 @@ class PackedLoader:
         # what is made next and what is taken next: epoch, number of the batch in it
         self._made = self._taken = (0, 0)
         self._pass: object = None  # the one that is going on
+        if self.num_workers:
+            self._write(0, 0, 0)  # what numba compiles on the way is compiled here, not in every worker
 
     def _sample(self) -> list[np.ndarray]:
         """Batches to choose sizes by: of epochs that no run gets to, and the last, smaller ones of some more."""

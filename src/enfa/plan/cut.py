@@ -25,9 +25,10 @@ from enfa.plan.slice import Bags, Slicer
 from enfa.plan.table import Layer, Links, Plan, Sums
 from enfa.plan.wanted import Wanted, items_of
 
-__all__ = ["Cut", "Cutter", "Join"]
+__all__ = ["MOST", "Cut", "Cutter", "Join"]
 
 _NONE = torch.empty(0, dtype=torch.int32)
+MOST = 2**25  # entries of lists: about 400 MB. Of larger datasets, slicing is as fast, and making a cutter takes long
 
 
 @dataclass
@@ -74,7 +75,7 @@ def _merged(table: KeyTable) -> tuple[np.ndarray, np.ndarray]:
 class Cutter:
     """Cuts batches out of a dataset whose edges are of one kind. Not thread-safe.
 
-    ``tables``: for models that pool every table. What it keeps in memory is in :class:`Known`.
+    ``tables``: for models that pool every table. It keeps every list of every run, several times the dataset's own size.
     """
 
     def __init__(self, slicer: Slicer, tables: bool) -> None:
@@ -97,14 +98,13 @@ class Cutter:
 
     @staticmethod
     def takes(slicer: Slicer) -> bool:
-        """Whether batches are whole bags without contexts, of edges of one kind, that int32 can count."""
+        """Whether batches are whole bags without contexts, of edges of one kind, from a dataset that is not too large."""
         spec, rows = slicer.sources.spec, slicer.rows
         maps = [int(layer.rows.size.sum()) for layer in rows.layers]
         maps.append(int(rows.deltas.size[1]) + len(rows.base_row))
         return (
             spec.context is None and spec.output == "graph" and not spec.pruned and not spec.degrees
-            and len(slicer.edge_mark) == 1
-            and 2 * max(maps) < 2**31  # readers that the graphs of a pair have in common are listed for each
+            and len(slicer.edge_mark) == 1 and sum(maps) <= MOST
         )  # fmt: skip
 
     def cut(self, graphs: np.ndarray) -> Cut:
