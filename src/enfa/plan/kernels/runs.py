@@ -97,18 +97,19 @@ def claim_keys(key_owner, heads, items, has_own, owner):
 
 
 @njit(cache=True, nogil=True)
-def keep_runs(owner, claim, begin, end):
-    """The longest run of rows of each graph with this ``claim``, -1 for those of the other kind: first or second of a pair.
+def keep_runs(owner, of_pair, begin, end):
+    """The longest run of rows of each graph, of those that are the first, or the second, of their pairs.
 
-    Its rows outside are shared from now on; returns how many. ``claim`` is by pair.
+    ``of_pair``: that graph of each pair, times four, and 1 or 2 as in a claim; -1 for a pair without one. Rows outside of
+    the runs are shared from now on; returns how many.
     """
     graph = -1
     start = 0
     for r in range(len(owner) + 1):
         o = owner[r] if r < len(owner) else SHARED
         g = -1
-        if o >= 0 and claim[o >> 2] >= 0:
-            side, g = claim[o >> 2] & 3, claim[o >> 2] >> 2
+        if o >= 0 and of_pair[o >> 2] >= 0:
+            side, g = of_pair[o >> 2] & 3, of_pair[o >> 2] >> 2
             g = g if o & side else -1
         if g != graph:
             if graph >= 0 and r - start > end[graph] - begin[graph]:
@@ -117,8 +118,8 @@ def keep_runs(owner, claim, begin, end):
     lost = 0
     for r in range(len(owner)):
         o = owner[r]
-        if o >= 0 and claim[o >> 2] >= 0 and o & claim[o >> 2] & 3:
-            g = claim[o >> 2] >> 2
+        if o >= 0 and of_pair[o >> 2] >= 0 and o & of_pair[o >> 2] & 3:
+            g = of_pair[o >> 2] >> 2
             if not begin[g] <= r < end[g]:
                 owner[r] = SHARED
                 lost += 1
