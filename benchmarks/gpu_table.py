@@ -75,7 +75,7 @@ def steps(found: dict[str, Any]) -> list[str]:
     for batch in (32, 128, 512):
         for policy in ("marking", "edge deletion"):
             each = [rows.get((c, batch, policy, "distinct graphed"), {}) for c in cases]
-            cells = [f"{r['ms']:.3g} ({r['ratio']:.1f}×)" if "ms" in r else "–" for r in each]
+            cells = [f"{r['ms']:.3g} ({r['ratio']:.3g}×)" if "ms" in r else "–" for r in each]
             if any(c != "–" for c in cells):
                 body.append([f"batch {batch}, {policy}", *cells])
     return lines + _table(["ms (× floor)", *cases], body)
@@ -111,15 +111,6 @@ def errors(found: dict[str, Any]) -> list[str]:
     ]
 
 
-def _fastest(row: dict[str, Any]) -> float:
-    return 1e3 * min(row["epoch_s"]) / row["batches"]
-
-
-def _ready(row: dict[str, Any]) -> bool:
-    """Whether what was timed may have been made before: each worker keeps three."""
-    return row.get("timed_steps", row["batches"]) <= 3 * row["workers"]
-
-
 def epochs(found: list[dict[str, Any]]) -> list[str]:
     lines = [
         "## Epochs, end to end",
@@ -130,19 +121,13 @@ def epochs(found: list[dict[str, Any]]) -> list[str]:
         "",
     ]
     found = [r for r in found if "ratio" in r]
-    if any("timed_steps" not in r for r in found):
-        lines[2] += (
-            " The fastest of three epochs, which leaves out those that met a bucket for the first time. A ratio with ~ is no "
-            "sustained rate: the epoch had no more batches than workers keep ready."
-        )
-    if found and all("left_out" in r for r in found):
-        lines[2] += (
-            " Times are means over epochs in which every step was replayed, once the batches that workers had kept ready were "
-            f"used up; {sum(r['left_out'] for r in found)} epochs in which a step ran eagerly or was captured are left out."
-        )
+    lines[2] += (
+        " Times are means over epochs in which every step was replayed, once the batches that workers had kept ready were "
+        f"used up; {sum(r['left_out'] for r in found)} epochs in which a step ran eagerly or was captured are left out."
+    )
     rows = [
-        [r["case"], str(r["batch"]), str(r["batches"]), f"{r.get('epoch_ms_per_step', _fastest(r)):.3g}",
-         f"{r['steps_ms'] / r['replayed']:.3g}", f"{'~' * _ready(r)}{r['ratio']:.2f}", str(r["workers"]), r["buckets"]]
+        [r["case"], str(r["batch"]), str(r["batches"]), f"{r['epoch_ms_per_step']:.3g}",
+         f"{r['steps_ms'] / r['replayed']:.3g}", f"{r['ratio']:.2f}", str(r["workers"]), r["buckets"]]
         for r in found
     ]  # fmt: skip
     head = ["", "batch", "steps", "ms per step, epoch", "ms per step alone", "ratio", "workers", "padding"]
