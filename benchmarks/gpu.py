@@ -26,7 +26,6 @@ from gpu_parts.epoch import epoch
 from gpu_parts.epoch import line_of as epoch_line
 from gpu_parts.measure import ceilings
 from gpu_parts.steps import VARIANTS, measure
-from gpu_parts.tune import lists, norms, products, together
 
 ORDER = (  # what matters most first
     [(b, "marking", v) for b in (128, 32, 512) for v in ("distinct graphed",)]
@@ -90,7 +89,7 @@ class Run:
                 if self.over() or (self.variants and variant not in self.variants):
                     break
                 profile = variant == "distinct graphed" and policy == "marking"
-                row = {"case": case.name, "batch": batch, "policy": policy, "variant": variant}
+                row = {"case": case.name, "batch": batch, "policy": policy, "variant": variant, "date": self.about["date"]}
                 begin = time.perf_counter()
                 try:
                     row |= measure(case, self.data[case.name], policy, batch, variant, profile)
@@ -126,6 +125,8 @@ class Run:
         return [epoch_line(row) for row in rows]
 
     def tune(self) -> list[str]:
+        from gpu_parts.tune import lists, norms, products, together  # which cannot be had without Triton
+
         lines: list[str] = []
         shapes = ((40000, 300), (82000, 128), (71000, 32))
         parts = [lists(c, self.data[c.name], 128) for c in self.cases if c.name not in ("CEXP", "moltox21")]

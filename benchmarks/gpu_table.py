@@ -16,9 +16,10 @@ many by CUDA events, on `numpy.random.RandomState(0).permutation(len)[:batch]` o
 layers on peptides-func.
 
 *Eager*: every kernel is launched from Python, which takes longer than most of them run. *Captured*: the whole step is
-recorded once as a CUDA graph and replayed. torch.compile is measured on PyTorch's own operators; it fuses elementwise work,
-but not the sums over neighbours, which make up most of a conventional GINE step. bfloat16 pays for wide layers only:
-narrow ones are bound by launches, of which casts add some. A dash: not measured.
+recorded once as a CUDA graph and replayed. Eager steps, conventional ones too, run on this package's kernels;
+torch.compile is measured on PyTorch's own operators, of which it fuses the elementwise ones, but not the sums over
+neighbours, which make up most of a conventional GINE step. TF32 gains more than bfloat16, which pays for the widest layers only: narrow ones are bound by
+launches, of which casts add some. A dash: not measured.{earlier}
 
 How to get it: `enfa train` captures steps as CUDA graphs by itself (`graphed: auto`, see [training](training.md)); in
 code of your own `enfa.nn.GraphedStep` does. TF32: `torch.set_float32_matmul_precision("high")`; bfloat16:
@@ -138,6 +139,9 @@ def page(folder: Path) -> str:
     files = {p.stem: json.loads(p.read_text()) for p in folder.glob("*.json")}
     about = {**files["steps"]["about"]}
     about["date"] = about["date"][:10]
+    dates = {r["variant"]: r["date"] for r in files["steps"]["results"]["rows"]}
+    old = [name.strip("*") for variant, name in NAMES.items() if dates[variant] < max(dates.values())]
+    about["earlier"] = f"\nMeasured earlier than the rest, with earlier kernels: {'; '.join(old)}." if old else ""
     lines = [HEAD.format(**about), *steps(files["steps"]["results"]), *errors(files["check"]["results"])]
     if "epoch" in files:
         lines += epochs(files["epoch"]["results"])
