@@ -18,8 +18,8 @@ layers on peptides-func.
 *Eager*: every kernel is launched from Python, which takes longer than most of them run. *Captured*: the whole step is
 recorded once as a CUDA graph and replayed. Eager steps, conventional ones too, run on this package's kernels;
 torch.compile is measured on PyTorch's own operators, of which it fuses the elementwise ones, but not the sums over
-neighbours, which make up most of a conventional GINE step. TF32 gains more than bfloat16, which pays for the widest layers only: narrow ones are bound by
-launches, of which casts add some. A dash: not measured.{earlier}
+neighbours, which make up most of a conventional GINE step. TF32 gains more than bfloat16, which pays for the widest
+layers only: narrow ones are bound by launches, of which casts add some. A dash: not measured.{earlier}
 
 How to get it: `enfa train` captures steps as CUDA graphs by itself (`graphed: auto`, see [training](training.md)); in
 code of your own `enfa.nn.GraphedStep` does. TF32: `torch.set_float32_matmul_precision("high")`; bfloat16:
