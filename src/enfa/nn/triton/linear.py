@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from enfa.nn.aside import Aside, lend
 from enfa.nn.triton.products import add_parts, tall_times
 from enfa.nn.triton.split import Halves, split_weight
 from enfa.nn.triton.wide import weight_parts, wide_times
@@ -15,15 +16,21 @@ from enfa.nn.triton.wide import weight_parts, wide_times
 __all__ = ["linear_relu"]
 
 
+def _own_gradients(grad: Tensor, x: Tensor, out: Tensor) -> Tensor:
+    """Of the weight, and of the bias behind it."""
+    return add_parts(weight_parts(grad, x, gate=out, sums=True), 0, torch.float32)
+
+
 class _LinearRelu(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, beside: Aside) -> Tensor:
         x, split = x.contiguous(), split_weight(weight)
         if split is None:
             out = tall_times(x, weight, bias, False, relu=True)
         else:
             out = wide_times(x, split, weight.shape, bias, False, relu=True)
         ctx.save_for_backward(x, weight, out, *(split or ()))
+        ctx.beside = beside
         return out
 
     @staticmethod
@@ -35,10 +42,10 @@ class _LinearRelu(torch.autograd.Function):
             of_x = wide_times(grad, Halves(*split), weight.shape, None, True, gate=out)
         elif ctx.needs_input_grad[0]:
             of_x = tall_times(grad, weight, None, True, gate=out)
-        both = add_parts(weight_parts(grad, x, gate=out, sums=True), 0, weight.dtype)
-        return of_x, both[:size].view_as(weight), both[size:]
+        both = ctx.beside.run(_own_gradients, grad, x, out)
+        return of_x, both[:size].view_as(weight), both[size:], None
 
 
 def linear_relu(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """``relu(x @ weight.T + bias)``."""
-    return _LinearRelu.apply(x, weight, bias)
+    return _LinearRelu.apply(x, *lend(weight, bias))

@@ -15,6 +15,7 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from enfa.nn.aside import Aside, lend
 from enfa.nn.triton.norm import (
     Running,
     gradient_sums,
@@ -73,11 +74,17 @@ def _backward_kernel(
     tl.store(place, of_weight, inside[:, None] & (k < K)[None, :])
 
 
+def _weight_gradient(of_z: Tensor, x: Tensor, *before: Any) -> Tensor:
+    """Of a wide weight, and zeros for the bias behind it."""
+    shares = weight_parts(of_z, x, normed=Normed(*before) if before else None)
+    return add_parts(shares, of_z.shape[1], torch.float32)
+
+
 class _LinearNorm(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, w: Tensor, b: Tensor | None, weight: Tensor | None, bias: Tensor | None, copies: Tensor,
-        eps: float, relu: bool, running: Running | None, before: Normed | None, later: bool,
+        eps: float, relu: bool, running: Running | None, before: Normed | None, later: bool, beside: Aside,
     ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
         x, outs, split = x.contiguous(), len(w), split_weight(w)
         if split is None:
@@ -90,7 +97,7 @@ class _LinearNorm(torch.autograd.Function):
             stats = statistics(z, copies)
         out, saved, total = normalise(z, *stats, weight, bias, eps, relu, running, later)
         ctx.save_for_backward(x, w, weight, bias, copies, z, saved, total, *(split or (None, None)), *(before or ()))
-        ctx.relu, ctx.biased = relu, b is not None
+        ctx.relu, ctx.biased, ctx.beside = relu, b is not None, beside
         ctx.set_materialize_grads(False)
         ctx.mark_non_differentiable(saved, total)
         return out, saved, total
@@ -114,6 +121,7 @@ class _LinearNorm(torch.autograd.Function):
                 ACC=accumulator(x.dtype), PARTS=triton.next_power_of_2(len(sums) // 2), ROWS=TILE, COLS=block(outs),
                 DEPTH=block(ins), num_warps=4, num_stages=stages(x, 2),
             )  # fmt: skip
+            of_w = add_parts(shares, outs, w.dtype)
         else:
             known = (grad, z, copies, saved, total, weight, bias, sums, ctx.relu)
             split = Halves(halves, back)
@@ -122,11 +130,10 @@ class _LinearNorm(torch.autograd.Function):
             else:
                 of_z, of_params = turn_gradient(*known)
                 of_x = wide_times(of_z, split, w.shape, None, True) if inputs else None
-            shares = weight_parts(of_z, x, normed=Normed(*before) if before else None)
-        of_w = add_parts(shares, outs, w.dtype)  # zeros for the bias behind it
+            of_w = ctx.beside.run(_weight_gradient, of_z, x, *before)
         of_weight, of_bias = (None, None) if weight is None else of_params.unbind(0)
         of_b = of_w[outs * ins :] if ctx.biased else None
-        return of_x, of_w[: outs * ins].view(outs, ins), of_b, of_weight, of_bias, *(None,) * 6
+        return of_x, of_w[: outs * ins].view(outs, ins), of_b, of_weight, of_bias, *(None,) * 7
 
 
 def linear_norm(
@@ -138,4 +145,5 @@ def linear_norm(
     With ``later`` the rows come as they are in front of the norm, for another ``linear_norm`` that is told of the norm
     ``before`` its inputs and normalises them as it reads them. The gradient between the two is that of normalised rows.
     """
-    return _LinearNorm.apply(x, w, b, weight, bias, copies, eps, relu, running, before, later)
+    w, b, beside = lend(w, b)
+    return _LinearNorm.apply(x, w, b, weight, bias, copies, eps, relu, running, before, later, beside)

@@ -1,0 +1,96 @@
+"""Work of a captured step that nobody waits for before its end, beside the chain of layers.
+
+The gradient of a weight is needed by the optimiser only. Backwards, the layers become smaller and smaller, until the last
+kernels leave most of a GPU idle; there the weights' gradients of large layers find room. They go to a stream of lower
+priority, which the chain waits for once, at its end. What is computed, and in which order, stays the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+__all__ = ["Aside", "aside", "lend"]
+
+T = TypeVar("T")
+MOST = 2**30  # bytes that may wait: beyond that the chain waits instead
+
+
+class Aside:
+    """A stream beside the current one, and what it reads until it is waited for. Without a stream it runs all at once."""
+
+    def __init__(self, stream: Any = None) -> None:
+        self.stream = stream
+        self.lent: dict[int, Tensor] = {}
+        self.held: list[Any] = []
+
+    def run(self, work: Callable[..., T], *read: Tensor | None) -> T:
+        """``work(*read)``, some time before :meth:`wait` returns."""
+        if self.stream is None:
+            return work(*read)
+        if sum(x.nbytes for x in (*self.held, *read) if x is not None) > MOST:
+            self.wait()
+        self.held.extend(read)  # else their memory would be used again
+        self.stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self.stream):
+            return work(*read)
+
+    def wait(self) -> None:
+        if self.held:  # a stream that has done nothing is not part of what is captured
+            torch.cuda.current_stream().wait_stream(self.stream)
+            self.held.clear()
+
+
+class _Lent(torch.autograd.Function):
+    """The parameters themselves. Backwards it comes last, because it came first, and waits."""
+
+    @staticmethod
+    def forward(ctx: Any, beside: Aside, *parameters: Tensor) -> tuple[Tensor, ...]:
+        ctx.beside = beside
+        ctx.set_materialize_grads(False)
+        return tuple(p.view_as(p) for p in parameters)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        ctx.beside.wait()
+        return None, *grads
+
+
+_AT_ONCE = Aside()
+_current = _AT_ONCE
+
+
+@contextmanager
+def aside(model: nn.Module) -> Iterator[None]:
+    """Linears of the model that are computed in here may have their own gradients computed aside, if this is captured."""
+    global _current
+    device = next(model.parameters()).device
+    if device.type != "cuda" or not torch.cuda.is_current_stream_capturing():
+        yield
+        return
+    linears = (m for m in model.modules() if isinstance(m, nn.Linear))
+    parameters = list({id(p): p for m in linears for p in m.parameters(recurse=False) if p.requires_grad}.values())
+    beside = Aside(torch.cuda.Stream(device))  # of the lowest priority, which is the default
+    beside.lent = dict(zip(map(id, parameters), _Lent.apply(beside, *parameters))) if parameters else {}
+    _current, before = beside, _current
+    try:
+        yield
+    finally:
+        _current = before
+
+
+def lend(weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None, Aside]:
+    """A linear's parameters, and where whoever takes them is to compute their gradients, as they may be waited for.
+
+    Once each: two gradients of one parameter would be added up before they are waited for.
+    """
+    lent, wanted = _current.lent, [id(p) for p in (weight, bias) if p is not None]
+    if not all(i in lent for i in wanted):
+        return weight, bias, _AT_ONCE
+    return lent.pop(id(weight)), None if bias is None else lent.pop(id(bias)), _current
