@@ -88,7 +88,11 @@ class Dataset:
 
 
 def plan_for(data: Dataset, graphs: np.ndarray, policy: str, spec: enfa.Spec, kind: str) -> enfa.Plan:
-    plan = enfa.make_plan([data.graph(g) for g in graphs], POLICIES[policy](), spec, kind)
+    chosen = [data.graph(g) for g in graphs]
+    if kind == "distinct":  # as training has it
+        plan = enfa.compile(chosen, POLICIES[policy](), spec, progress=False).plan(np.arange(len(chosen)))
+    else:
+        plan = enfa.make_plan(chosen, POLICIES[policy](), spec, kind)
     plan.y = data.targets(graphs)
     return plan
 

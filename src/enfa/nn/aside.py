@@ -9,16 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-__all__ = ["Aside", "aside", "lend"]
+__all__ = ["Aside", "aside", "lend", "streams"]
 
 T = TypeVar("T")
 MOST = 2**30  # bytes that may wait: beyond that the chain waits instead
+
+
+@cache
+def streams(device: torch.device) -> tuple[Any, Any]:
+    """For the chain, and for what stands aside. The same for all steps: libraries keep memory for every stream."""
+    return torch.cuda.Stream(device, priority=-1), torch.cuda.Stream(device)
 
 
 class Aside:
@@ -67,18 +74,17 @@ _current = _AT_ONCE
 
 
 @contextmanager
-def aside(model: nn.Module) -> Iterator[None]:
-    """Linears of the model that are computed in here may have their own gradients computed aside, if this is captured."""
+def aside(model: nn.Module, beside: Aside | None = None) -> Iterator[None]:
+    """Linears of the model that are computed in here may compute their own gradients aside, if this is being captured."""
     global _current
     device = next(model.parameters()).device
-    if device.type != "cuda" or not torch.cuda.is_current_stream_capturing():
-        yield
-        return
-    linears = (m for m in model.modules() if isinstance(m, nn.Linear))
-    parameters = list({id(p): p for m in linears for p in m.parameters(recurse=False) if p.requires_grad}.values())
-    beside = Aside(torch.cuda.Stream(device))  # of the lowest priority, which is the default
-    beside.lent = dict(zip(map(id, parameters), _Lent.apply(beside, *parameters))) if parameters else {}
-    _current, before = beside, _current
+    if beside is None and device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+        beside = Aside(streams(device)[1])
+    if beside is not None:
+        linears = [m for m in model.modules() if isinstance(m, nn.Linear)]
+        own = {id(p): p for m in linears for p in m.parameters(recurse=False) if p.requires_grad}
+        beside.lent = dict(zip(own, _Lent.apply(beside, *own.values()))) if own else {}
+    _current, before = beside or _AT_ONCE, _current
     try:
         yield
     finally:

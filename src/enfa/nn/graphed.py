@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from enfa.batch.packed import Packed
-from enfa.nn.aside import aside
+from enfa.nn.aside import aside, streams
 from enfa.plan.pack import layout_of, pack, unpack
 from enfa.plan.prepare import lean, prepare
 from enfa.plan.table import Plan
@@ -61,7 +61,6 @@ class _Graphed:
         self.eager_steps = 0
         self._memory = torch.cuda.graph_pool_handle() if self.capture else None
         self._copies = torch.cuda.Stream(self.device) if on_cuda else None
-        self._chain = torch.cuda.Stream(self.device, priority=-1) if self.capture else None  # before what goes aside
         self._buffers: list[Tensor | None] = [None] * _BUFFERS
         self._used: list[Any] = [None] * _BUFFERS  # events: the buffer has been read
         self._turn = 0
@@ -143,7 +142,7 @@ class _Graphed:
         before = random.clone_state()
         try:
             # other threads (of a logger, say) may go on using the device
-            with torch.cuda.graph(graph, pool=self._memory, stream=self._chain, capture_error_mode="thread_local"):
+            with torch.cuda.graph(graph, pool=self._memory, stream=streams(self.device)[0], capture_error_mode="thread_local"):
                 result = self.work(plan)
         except RuntimeError as error:
             random.graphsafe_set_state(before)  # it takes itself for being captured still, and would draw no more
