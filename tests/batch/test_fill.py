@@ -13,13 +13,13 @@ from enfa.batch.padding import Bucket, Form
 from enfa.plan.prepare import lean, prepare
 from enfa.testing import random_graphs
 
-SIZE = {"channels": [5, 3], "edge_channels": [4, 3]}
+SIZE = {"channels": [5, 3], "edge_channels": [8, 3]}
 MODELS = {
     "gin": enfa.DSGNN([5, 3], 6, 2, 3, "gin"),
     "gin, all tables": enfa.DSGNN([5, 3], 6, 2, 3, "gin", jk="concat"),
     "gcn, which reads degrees": enfa.DSGNN([5, 3], 6, 2, 2, "gcn"),
-    "gine": enfa.DSGNN([5, 3], 6, 2, 2, "gine", edge_channels=[4, 3]),
-    "gine, all tables, one layer": enfa.DSGNN([5, 3], 6, 2, 1, "gine", edge_channels=[4, 3], jk="concat", readout="mean"),
+    "gine": enfa.DSGNN([5, 3], 6, 2, 2, "gine", edge_channels=[8, 3]),
+    "gine, all tables, one layer": enfa.DSGNN([5, 3], 6, 2, 1, "gine", edge_channels=[8, 3], jk="concat", readout="mean"),
 }
 BATCHES = [np.arange(b, b + 4) for b in (0, 4, 8)]
 

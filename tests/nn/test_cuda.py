@@ -166,7 +166,7 @@ def test_not_a_number_stays_one() -> None:
         assert norm(x, True, linear).isnan().any()
 
 
-def _readers(rows: int, outs: int, kinds: int) -> tuple[SparseMap, Lists]:
+def _readers(rows: int, outs: int, kinds: int) -> tuple[SparseMap, Lists | None]:
     """Every row's own and up to five incoming rows; half of them read one row, whose list is long."""
     count = torch.randint(0, 6, (outs,))
     ptr = torch.cat([torch.zeros(1, dtype=torch.int64), count.cumsum(0)])
@@ -192,7 +192,7 @@ def test_both_gradients_of_gine(kinds: int, rows: int, channels: int, dtype: tor
     there = [t.detach().cuda().requires_grad_() for t in (x, edge)]
     found = []
     for _ in range(2):
-        out = gine_sum(*there, merged.to("cuda"), lists.to("cuda"))
+        out = gine_sum(*there, merged.to("cuda"), lists and lists.to("cuda"))
         found.append([out, *torch.autograd.grad(out, there, grad.cuda())])
     most = {torch.float64: 1e-13, torch.float32: 1e-6, torch.bfloat16: 1e-2}[dtype]
     for value, again, reference in zip(*found, exact):
@@ -210,7 +210,7 @@ def test_not_a_number_reaches_its_row_and_kind_only(kinds: int) -> None:
     grad[7], grad[9, 3] = float("nan"), float("inf")
     exact = torch.autograd.grad(_Listed.apply(*ins, merged, lists), ins, grad)
     there = [t.detach().cuda().requires_grad_() for t in ins]
-    found = torch.autograd.grad(gine_sum(*there, merged.to("cuda"), lists.to("cuda")), there, grad.cuda())
+    found = torch.autograd.grad(gine_sum(*there, merged.to("cuda"), lists and lists.to("cuda")), there, grad.cuda())
     assert all(g.isnan().any() for g in exact) and not all(g.isnan().all() for g in exact)
     for value, reference in zip(found, exact):
         torch.testing.assert_close(value.cpu(), reference, equal_nan=True)

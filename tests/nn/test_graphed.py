@@ -17,13 +17,13 @@ from enfa.testing import random_graphs
 
 cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a GPU")
 OPTIONS = {
-    "gine": {"conv": "gine", "edge_channels": [4, 3]},
+    "gine": {"conv": "gine", "edge_channels": [8, 3]},
     "gin, concat": {"conv": "gin", "jk": "concat", "readout": "mean"},
-    "dropout": {"conv": "gine", "edge_channels": [4, 3], "dropout": 0.5},
+    "dropout": {"conv": "gine", "edge_channels": [8, 3], "dropout": 0.5},
     "max": {"conv": "graphconv", "readout": "max", "residual": True},
     "gcn": {"conv": "gcn", "jk": "sum", "norm": "layer"},
     "dss": {"conv": "gin", "context": "dss"},
-    "mpnn": {"conv": "gine", "context": "mpnn", "edge_channels": [4, 3]},
+    "mpnn": {"conv": "gine", "context": "mpnn", "edge_channels": [8, 3]},
 }
 
 
@@ -38,7 +38,7 @@ def model(request: pytest.FixtureRequest) -> nn.Module:
 
 
 def _compiled(model: nn.Module, count: int = 46) -> enfa.CompiledDataset:
-    graphs = random_graphs(count, 9, channels=[5, 3], edge_channels=[4, 3], seed=5)
+    graphs = random_graphs(count, 9, channels=[5, 3], edge_channels=[8, 3], seed=5)
     compiled = enfa.compile(graphs, enfa.NodeMarking(), model.spec, progress=False)
     compiled.y = torch.arange(count) % 2
     return compiled

@@ -19,11 +19,12 @@ from enfa.plan.order import Lists, SparseMap, by_value, sparse_map
 from enfa.plan.table import Layer, Links, Plan, Readout, Sums
 
 __all__ = [
-    "KIND_CHUNK", "bag_map", "bag_sizes", "edge_index", "graph_degrees", "incoming_map", "kind_lists", "lower", "lowered",
-    "merged_map", "multisets",
-    "pool_map", "readers", "readouts", "row_map", "segment_ids", "sorted_ptr", "sums_map", "target_rows",
+    "FEW_KINDS", "KIND_CHUNK", "bag_map", "bag_sizes", "edge_index", "graph_degrees", "incoming_map", "kind_lists",
+    "lower", "lowered", "merged_map", "multisets", "pool_map", "readers", "readouts", "row_map", "segment_ids",
+    "sorted_ptr", "sums_map", "target_rows",
 ]  # fmt: skip
 
+FEW_KINDS = 16  # of so few the sums fit into a GPU's registers, and messages need not stand by kind
 KIND_CHUNK = 256  # messages of one edge kind that are summed in one piece
 
 
@@ -84,8 +85,10 @@ def merged_map(links: Links, size: int, kinds: bool = False) -> SparseMap:
     return _kept(links.cache, "merged kinds" if kinds else "merged", lambda: _merged(links, size, kinds))
 
 
-def kind_lists(links: Links, kinds: int) -> Lists:
-    """The messages of each edge kind: target row, and in ``other`` the source row. All of them in pieces."""
+def kind_lists(links: Links, kinds: int) -> Lists | None:
+    """The messages of each edge kind: target row, and in ``other`` the source row. All of them in pieces. None for few."""
+    if kinds <= FEW_KINDS:
+        return None
 
     def make() -> Lists:
         raw = [t.cpu() for t in (links.in_ptr, links.in_edge, links.in_row)]

@@ -1,5 +1,10 @@
+import pytest
 import torch
 from small_table import check_formula
+
+import enfa
+from enfa.plan.prepare import lean, prepare
+from enfa.testing import random_graphs
 
 
 def test_formula() -> None:
@@ -10,3 +15,20 @@ def test_formula() -> None:
             x[own] + sum((torch.relu(x[r] + conv.edge(edge[e])) for r, e in incoming), torch.zeros(3))
         ),
     )
+
+
+@pytest.mark.parametrize(("cardinalities", "by_kind"), [([4, 3], False), ([8, 3], True)])
+def test_from_lists_the_same(cardinalities: list[int], by_kind: bool) -> None:
+    """Of few kinds of edges no lists are made: messages know their kind."""
+    torch.manual_seed(0)
+    model = enfa.DSGNN([5], 6, 2, 3, "gine", edge_channels=cardinalities).double()
+    graphs = random_graphs(8, 24, seed=1, channels=[5], edge_channels=cardinalities)
+    plan = enfa.make_plan(graphs, enfa.NodeMarking(), model.spec)
+    plain = model(plan)
+    expected = [plain, *torch.autograd.grad(plain.square().sum(), list(model.parameters()))]
+    listed = lean(prepare(plan, model.needs), model.needs)
+    assert all(("kinds" in layer.links.cache) == by_kind for layer in listed.layers)
+    out = model(listed)
+    found = [out, *torch.autograd.grad(out.square().sum(), list(model.parameters()))]
+    for value, reference in zip(found, expected, strict=True):
+        torch.testing.assert_close(value, reference, rtol=1e-9, atol=1e-9)

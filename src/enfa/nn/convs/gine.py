@@ -29,7 +29,7 @@ class _Listed(torch.autograd.Function):
     """What ``enfa.nn.triton.gine`` computes, from the same lists."""
 
     @staticmethod
-    def forward(ctx: Any, table: Tensor, edge: Tensor, merged: SparseMap, kinds: Lists) -> Tensor:
+    def forward(ctx: Any, table: Tensor, edge: Tensor, merged: SparseMap, kinds: Lists | None) -> Tensor:
         ctx.save_for_backward(table, edge)
         ctx.lists = merged.backward, kinds
         lists = merged.forward
@@ -41,12 +41,17 @@ class _Listed(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         (table, edge), (back, kinds) = ctx.saved_tensors, ctx.lists
-        ends = int(back.ptr[-1]), int(kinds.ptr[-1])
-        value, sent = _messages(table, edge, segment_ids(back.ptr, ends[0]), back.other[: ends[0]])
-        above = grad.index_select(0, back.index[: ends[0]])
-        of_table = entry_sums(torch.where(sent & (value <= 0), 0, above), back.ptr)
-        value, _ = _messages(table, edge, kinds.other[: ends[1]], segment_ids(kinds.ptr, ends[1]))
-        above = grad.index_select(0, kinds.index[: ends[1]])
+        end = int(back.ptr[-1])
+        kind = back.other[:end]
+        value, sent = _messages(table, edge, segment_ids(back.ptr, end), kind)
+        passed = torch.where(sent & (value <= 0), 0, grad.index_select(0, back.index[:end]))
+        of_table = entry_sums(passed, back.ptr)
+        if kinds is None:
+            own = passed.new_zeros(len(edge) + 1, passed.shape[1])
+            return of_table, own.index_add_(0, kind + 1, passed)[1:], None, None
+        end = int(kinds.ptr[-1])
+        value, _ = _messages(table, edge, kinds.other[:end], segment_ids(kinds.ptr, end))
+        above = grad.index_select(0, kinds.index[:end])
         return of_table, entry_sums(torch.where(value > 0, above, 0), kinds.ptr), None, None
 
 

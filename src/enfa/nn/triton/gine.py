@@ -16,7 +16,7 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from enfa.nn.triton.gine_both import FEW, both_gradients
+from enfa.nn.triton.gine_both import both_gradients
 from enfa.nn.triton.sums import UNROLL, accumulator, add_pieces, piece_of, pieces_like, shape_of, store_sums
 from enfa.plan.order import CHUNK, Lists, SparseMap
 
@@ -150,7 +150,7 @@ def _edge_gradient(grad: Tensor, table: Tensor, edge: Tensor, kinds: Lists) -> T
 
 class _Gine(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, table: Tensor, edge: Tensor, merged: SparseMap, kinds: Lists) -> Tensor:
+    def forward(ctx: Any, table: Tensor, edge: Tensor, merged: SparseMap, kinds: Lists | None) -> Tensor:
         table, edge = table.contiguous(), edge.to(table.dtype).contiguous()
         ctx.save_for_backward(table, edge)
         ctx.lists = merged.backward, kinds
@@ -161,13 +161,14 @@ class _Gine(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         (table, edge), (back, kinds) = ctx.saved_tensors, ctx.lists
         grad = grad.contiguous()
-        if all(ctx.needs_input_grad[:2]) and 0 < len(edge) <= FEW:
+        wanted = ctx.needs_input_grad
+        if wanted[1] and kinds is None and len(edge):
             return *both_gradients(grad, table, edge, back), None, None
-        of_table = _backward(grad, table, edge, back) if ctx.needs_input_grad[0] else None
-        of_edge = _edge_gradient(grad, table, edge, kinds) if ctx.needs_input_grad[1] else None
+        of_table = _backward(grad, table, edge, back) if wanted[0] else None
+        of_edge = None if not wanted[1] or kinds is None else _edge_gradient(grad, table, edge, kinds)
         return of_table, of_edge, None, None
 
 
-def gine_sum(table: Tensor, edge: Tensor, merged: SparseMap, kinds: Lists) -> Tensor:
+def gine_sum(table: Tensor, edge: Tensor, merged: SparseMap, kinds: Lists | None) -> Tensor:
     """[R, C] from a table [R', C], the features of every edge kind [KE, C] and the links in both orders."""
     return _Gine.apply(table, edge, merged, kinds)

@@ -14,11 +14,11 @@ import triton.language as tl
 from torch import Tensor
 
 from enfa.nn.triton.sums import accumulator, add_pieces, entries_of, piece_of, pieces_like
+from enfa.plan.derive import FEW_KINDS
 from enfa.plan.order import CHUNK, Lists
 
-__all__ = ["FEW", "both_gradients"]
+__all__ = ["both_gradients"]
 
-FEW = 16  # kinds whose sums fit into registers
 UNROLL = 4  # entries of a list that are fetched at once
 PROCESSORS = 132  # of an H200; fixed, because the order of sums depends on it
 
@@ -103,7 +103,8 @@ def _shares_kernel(
 
 
 def both_gradients(grad: Tensor, table: Tensor, edge: Tensor, lists: Lists) -> tuple[Tensor, Tensor]:
-    """Of the table, from the lists of its readers, and of the features of at most FEW edge kinds."""
+    """Of the table, from the lists of its readers, and of the features of few edge kinds."""
+    assert len(edge) <= FEW_KINDS
     (kinds, channels), pieces = edge.shape, pieces_like(table, lists)
     of_table, of_edge = table.new_empty(len(lists), channels), torch.empty_like(edge)
     if not of_table.numel():
