@@ -160,7 +160,7 @@ def add_pieces(pieces: Tensor, out: Tensor, long: Tensor, add: bool) -> None:
     """The second pass: to ``out``, or into it, what the pieces of every long list add up to."""
     channels = pieces.shape[1]
     # very many lists of a few pieces, or a few lists of very many
-    rows, most, warps = (16, 64, 2) if add else (128, 32, 8)
+    rows, most, warps = (8, 64, 1) if add else (128, 32, 8)
     cols = min(most, max(16, triton.next_power_of_2(channels)))
     grid = (long.shape[1], triton.cdiv(channels, cols))
     _pieces_kernel[grid](

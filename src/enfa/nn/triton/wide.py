@@ -123,8 +123,8 @@ def wide_times(
     k, n = (outs, ins) if transposed else (ins, outs)
     out = x.new_empty(len(x), n)
     rows, cols = (64, 128) if n % 128 == 0 else (128, block(n))
-    # without spilling, three programs to a processor instead of two
-    most: dict[str, Any] = {"maxnreg": 168} if cols == 128 and gate is None else {}
+    # without spilling, three programs to a processor instead of two; rows that are not aligned need more registers
+    most: dict[str, Any] = {"maxnreg": 168} if cols == 128 and gate is None and k % 4 == 0 else {}
     _wide_kernel[(triton.cdiv(len(x), rows), triton.cdiv(n, cols))](
         x, x if gate is None else gate, *_arguments(x, normed), split.parts[int(transposed)],
         split.back[outs:] if transposed else split.back, x if bias is None else bias, out, len(x),
