@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import hashlib
 import json
 import os
 import platform
@@ -37,6 +38,12 @@ ORDER = (  # what matters most first
 )
 
 
+def code() -> str:
+    """A fingerprint of what steps run on: rows with equal ones may be compared."""
+    files = sorted((Path(__file__).parents[1] / "src" / "enfa" / "nn").rglob("*.py"))
+    return hashlib.sha256(b"".join(p.read_bytes() for p in files)).hexdigest()[:8]
+
+
 class Run:
     """What there is to be done, until the time is up."""
 
@@ -50,6 +57,7 @@ class Run:
         self.about = {
             "device": torch.cuda.get_device_name(), "torch": torch.__version__, "python": platform.python_version(),
             "cuda": torch.version.cuda, "date": datetime.datetime.now(datetime.timezone.utc).isoformat(),
+            "code": code(),
         }  # fmt: skip
 
     def section(self, name: str) -> list[str]:
@@ -89,7 +97,8 @@ class Run:
                 if self.over() or (self.variants and variant not in self.variants):
                     break
                 profile = variant == "distinct graphed" and policy == "marking"
-                row = {"case": case.name, "batch": batch, "policy": policy, "variant": variant, "date": self.about["date"]}
+                row = {"case": case.name, "batch": batch, "policy": policy, "variant": variant}
+                row |= {k: self.about[k] for k in ("date", "code")}
                 begin = time.perf_counter()
                 try:
                     row |= measure(case, self.data[case.name], policy, batch, variant, profile)

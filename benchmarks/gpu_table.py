@@ -16,7 +16,8 @@ many by CUDA events, on `numpy.random.RandomState(0).permutation(len)[:batch]` o
 layers on peptides-func.
 
 *Eager*: every kernel is launched from Python, which takes longer than most of them run. *Captured*: the whole step is
-recorded once as a CUDA graph and replayed. Eager steps, conventional ones too, run on this package's kernels;
+recorded once as a CUDA graph and replayed; in it, the gradients of wide weights are computed on a second stream, beside
+the chain of layers. Eager steps, conventional ones too, run on this package's kernels;
 torch.compile is measured on PyTorch's own operators, of which it fuses the elementwise ones, but not the sums over
 neighbours, which make up most of a conventional GINE step. TF32 gains more than bfloat16, which pays for the widest
 layers only: narrow ones are bound by launches, of which casts add some. A dash: not measured.{earlier}
@@ -139,8 +140,8 @@ def page(folder: Path) -> str:
     files = {p.stem: json.loads(p.read_text()) for p in folder.glob("*.json")}
     about = {**files["steps"]["about"]}
     about["date"] = about["date"][:10]
-    dates = {r["variant"]: r["date"] for r in files["steps"]["results"]["rows"]}
-    old = [name.strip("*") for variant, name in NAMES.items() if dates[variant] < max(dates.values())]
+    others = {r["variant"] for r in files["steps"]["results"]["rows"] if r.get("code") != about.get("code")}
+    old = [name.strip("*") for variant, name in NAMES.items() if variant in others]
     about["earlier"] = f"\nMeasured earlier than the rest, with earlier kernels: {'; '.join(old)}." if old else ""
     lines = [HEAD.format(**about), *steps(files["steps"]["results"]), *errors(files["check"]["results"])]
     if "epoch" in files:

@@ -69,8 +69,8 @@ def gpu_figures(results: Path) -> str:
     for variant, name in (("full", "full, eager"), ("ego", "ego, eager"), ("distinct graphed", "distinct, as a CUDA graph")):
         cells = [by[case, variant]["ms"] if (case, variant) in by else None for case in cases]
         lines.append(f"| {name} | " + " | ".join("–" if c is None else _few_digits(c) for c in cells) + " |")
-    eager = max(row["date"] for (_, variant), row in by.items() if variant in ("full", "ego"))
-    earlier = "; eager steps measured earlier, with earlier kernels" if eager < about["date"] else ""
+    same = all(row.get("code") == about.get("code") for (_, variant), row in by.items() if variant in ("full", "ego"))
+    earlier = "" if same else "; eager steps measured earlier, with earlier kernels"
     lines += [
         "", f"{about['device']}, torch {about['torch']}, float32, node marking; a random sample of each dataset{earlier}."
     ]  # fmt: skip
