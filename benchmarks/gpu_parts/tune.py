@@ -49,13 +49,16 @@ def lists(case: Case, data: Dataset, size: int) -> Iterator[tuple[str, list[str]
         "pool backwards": lambda: sums.triton_sums(grad[: len(pool.forward)], pool.backward),
     }
     if data.molecules:
-        kinds, edge = kind_lists(links, len(plan.edge_mark)).to("cuda"), torch.randn(50, case.width, device="cuda")
-        edge = edge[: len(plan.edge_mark)]
+        kinds, edge = kind_lists(links, len(plan.edge_mark)), torch.randn(len(plan.edge_mark), case.width, device="cuda")
         calls |= {
             "gine forwards": lambda: gine._forward(table, edge, merged.forward),
             "gine backwards": lambda: gine._backward(grad, table, edge, merged.backward),
-            "gine edges": lambda: gine._edge_gradient(grad, table, edge, kinds),
         }
+        if kinds is None:
+            calls["gine both"] = lambda: gine.both_gradients(grad, table, edge, merged.backward)
+        else:
+            by_kind = kinds.to("cuda")
+            calls["gine edges"] = lambda: gine._edge_gradient(grad, table, edge, by_kind)
     else:
         calls |= {
             "links forwards": lambda: sums.triton_sums(table, merged.forward),

@@ -19,6 +19,7 @@ MODELS = {
     "gin, all tables": enfa.DSGNN([5, 3], 6, 2, 3, "gin", jk="concat"),
     "gcn, which reads degrees": enfa.DSGNN([5, 3], 6, 2, 2, "gcn"),
     "gine": enfa.DSGNN([5, 3], 6, 2, 2, "gine", edge_channels=[8, 3]),
+    "gine, few kinds of edges": enfa.DSGNN([5, 3], 6, 2, 2, "gine", edge_channels=[4, 3]),
     "gine, all tables, one layer": enfa.DSGNN([5, 3], 6, 2, 1, "gine", edge_channels=[8, 3], jk="concat", readout="mean"),
 }
 BATCHES = [np.arange(b, b + 4) for b in (0, 4, 8)]
@@ -42,10 +43,13 @@ def _arrays(bucket: Bucket, value: int) -> list[np.ndarray]:
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("policy", POLICIES)
 def test_same_bytes(policy: str, name: str) -> None:
-    model, graphs = MODELS[name], random_graphs(12, 24, seed=1, **SIZE)
+    few = "few" in name  # of them no lists are made
+    model, graphs = MODELS[name], random_graphs(12, 24, seed=1, **SIZE | ({"edge_channels": [4, 3]} if few else {}))
     compiled = _compiled(graphs, POLICIES[policy], model)
     bucket = _bucket(compiled, model)
     assert Filler.takes(bucket.form.plan, model.needs)
+    listed = ["kinds" in layer.links.cache for layer in bucket.form.plan.layers]
+    assert all(has == ("gine" in name and not few) for has in listed)
     filler = Filler(bucket.form, model.needs)
     longest = 0
     for g in BATCHES:

@@ -263,3 +263,22 @@ def test_two_passes_at_a_time_are_refused(compiled: enfa.CompiledDataset, model:
     with pytest.raises(RuntimeError, match="one pass over a loader at a time"):
         list(zip(loader, loader))
     assert _right(loader)
+
+
+@pytest.mark.parametrize("context", [None, "mpnn"])
+def test_a_dataset_with_more_kinds_of_edges_than_before_is_not_padded(context: str | None) -> None:
+    """Also where they were so few that no lists of messages by kind were made."""
+    sizes = {"channels": [5, 3], "edge_channels": [8, 3]}
+    if context is None:
+        model = enfa.DSGNN([5, 3], 6, 2, 2, "gine", edge_channels=[8, 3]).double().eval()
+    else:
+        model = enfa.DSSGNN([5, 3], 6, 2, 2, "gine", context, edge_channels=[8, 3]).double().eval()
+    first = random_graphs(8, 9, seed=1, **sizes | {"edge_channels": [4, 3]})
+    compiled = enfa.compile(first, enfa.NodeMarking(), model.spec, progress=False)
+    loader = PackedLoader(compiled, model.needs, 4, keep=0)
+    assert len(compiled[:4].edge_mark) <= 16 and all(batch.bucket is not None for batch in loader)
+    compiled.extend(random_graphs(8, 9, seed=2, **sizes))
+    assert len(compiled[:4].edge_mark) > 16
+    for batch in loader:
+        assert batch.bucket is None
+        torch.testing.assert_close(model(batch.plan), model(compiled.plan(batch.graphs)), rtol=1e-10, atol=1e-10)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -83,7 +84,21 @@ def test_whoever_reads_a_gradient_has_waited(two: nn.Sequential) -> None:
         out = _through(_Logged.apply(x, beside.log), two[0], two[1])
     out.sum().backward()
     # also after the work in front of the linears, which needs the device as little as they do
-    assert beside.log == ["run", "run", "first", "wait", "read", "read", "read"]
+    assert beside.log == ["run", "run", "first", *["wait", "read"] * 3]
+
+
+def test_what_a_step_does_not_use_gets_no_gradient(two: nn.Sequential) -> None:
+    """Nor are its hooks called, which would not know what to do with None."""
+    beside, called = _Log(), []
+    for name, parameter in two.named_parameters():
+        parameter.register_hook(lambda grad, name=name: called.append((name, grad is None)))
+        parameter.register_post_accumulate_grad_hook(lambda p, name=name: called.append((name, p.grad is None)))
+    with aside(two, beside):
+        out = _through(torch.randn(5, 3, dtype=torch.float64), two[0])
+    out.sum().backward()
+    assert beside.log.count("run") == 1
+    assert sorted(called) == [("0.bias", False)] * 2 + [("0.weight", False)] * 2
+    assert two[1].weight.grad is None
 
 
 @pytest.mark.parametrize("how", ["once", "twice", "also directly", "frozen"])
@@ -116,6 +131,27 @@ def test_nothing_is_lent_outside(two: nn.Sequential) -> None:
     assert weight is two[0].weight and bias is two[0].bias and beside.stream is None
     with aside(two):  # not captured
         assert lend(two[0].weight, two[0].bias)[0] is two[0].weight
+
+
+def test_every_thread_lends_its_own(two: nn.Sequential) -> None:
+    """Also where the first to begin ends first: it must not come back when the second ends."""
+    began, ended, late = threading.Event(), threading.Event(), _Log()
+
+    def other() -> None:
+        with aside(two[0], late):
+            began.set()
+            ended.wait(10)
+
+    thread = threading.Thread(target=other)
+    with aside(two[1], mine := _Log()):
+        thread.start()
+        began.wait(10)
+        of_other, (weight, _, beside) = lend(two[0].weight, two[0].bias), lend(two[1].weight, None)
+    ended.set()
+    thread.join()
+    assert of_other[0] is two[0].weight and len(late.lent) == 2
+    assert weight is not two[1].weight and beside is mine
+    assert enfa.nn.aside._current.beside.stream is None and not enfa.nn.aside._current.beside.lent
 
 
 def _steps(model: nn.Module, plan: enfa.Plan, loss: Any, capture: bool, clip: float | None) -> dict[str, Tensor]:

@@ -179,5 +179,6 @@ def test_what_cannot_be_captured_runs_eagerly_with_one_warning(model: nn.Module)
         losses = [float(step(batch)) for _ in range(3) for batch in loader]
     assert len([w for w in told if "captured" in str(w.message)]) == 1
     assert np.isfinite(losses).all() and not step.capture
+    assert torch.cuda.current_stream() == torch.cuda.default_stream()
 
 

@@ -139,7 +139,10 @@ class Buckets:
         if form is None or tensors is None:
             return None
         found = self._smallest([self.all[n] for n in numbers], form.sizes(tensors))
-        return None if found is None else (numbers[found], tensors)
+        # arrays of the whole dataset are not padded, and a dataset that was extended has longer ones
+        if found is None or not all(p.holds(t) for p, t in zip(self.all[numbers[found]].parts, tensors)):
+            return None
+        return numbers[found], tensors
 
     @property
     def nbytes(self) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from threading import local
 from typing import Any, TypeVar
 
 import torch
@@ -54,41 +55,51 @@ class Aside:
 
 
 class _Lent(torch.autograd.Function):
-    """The parameters themselves. Backwards it comes last, because it came first, and waits."""
+    """A parameter itself. Backwards these come last, because they came first; the first of them waits for all.
+
+    One each: a parameter that nobody reads must not be told of a gradient that is None.
+    """
 
     @staticmethod
-    def forward(ctx: Any, beside: Aside, *parameters: Tensor) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, beside: Aside, parameter: Tensor) -> Tensor:
         ctx.beside = beside
         ctx.set_materialize_grads(False)
-        return tuple(p.view_as(p) for p in parameters)
+        return parameter.view_as(parameter)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad: Tensor | None) -> tuple[None, Tensor | None]:
         ctx.beside.wait()
-        return None, *grads
+        return None, grad
 
 
 _AT_ONCE = Aside()
-_current = _AT_ONCE
+
+
+class _Current(local):
+    """Of this thread: another one may train another model."""
+
+    beside = _AT_ONCE
+
+
+_current = _Current()
 
 
 @contextmanager
 def aside(model: nn.Module, beside: Aside | None = None) -> Iterator[None]:
     """Linears of the model that are computed in here may compute their own gradients aside, if this is being captured."""
-    global _current
     device = next(model.parameters()).device
     if beside is None and device.type == "cuda" and torch.cuda.is_current_stream_capturing():
         beside = Aside(streams(device)[1])
     if beside is not None:
         linears = [m for m in model.modules() if isinstance(m, nn.Linear)]
         own = {id(p): p for m in linears for p in m.parameters(recurse=False) if p.requires_grad}
-        beside.lent = dict(zip(own, _Lent.apply(beside, *own.values()))) if own else {}
-    _current, before = beside or _AT_ONCE, _current
+        beside.lent = {i: _Lent.apply(beside, p) for i, p in own.items()}
+    before, _current.beside = _current.beside, beside or _AT_ONCE
     try:
         yield
     finally:
-        _current = before
+        _current.beside = before
 
 
 def lend(weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None, Aside]:
@@ -96,7 +107,8 @@ def lend(weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None, As
 
     Once each: two gradients of one parameter would be added up before they are waited for.
     """
-    lent, wanted = _current.lent, [id(p) for p in (weight, bias) if p is not None]
+    beside = _current.beside
+    lent, wanted = beside.lent, [id(p) for p in (weight, bias) if p is not None]
     if not all(i in lent for i in wanted):
         return weight, bias, _AT_ONCE
-    return lent.pop(id(weight)), None if bias is None else lent.pop(id(bias)), _current
+    return lent.pop(id(weight)), None if bias is None else lent.pop(id(bias)), beside

@@ -141,8 +141,14 @@ class _Graphed:
         random = torch.cuda.default_generators[block.device.index]
         before = random.clone_state()
         try:
-            # other threads (of a logger, say) may go on using the device
-            with torch.cuda.graph(graph, pool=self._memory, stream=streams(self.device)[0], capture_error_mode="thread_local"):
+            # a capture that fails at its end leaves its stream the current one
+            with (
+                torch.cuda.stream(torch.cuda.current_stream(self.device)),
+                # other threads (of a logger, say) may go on using the device
+                torch.cuda.graph(
+                    graph, pool=self._memory, stream=streams(self.device)[0], capture_error_mode="thread_local"
+                ),
+            ):
                 result = self.work(plan)
         except RuntimeError as error:
             random.graphsafe_set_state(before)  # it takes itself for being captured still, and would draw no more
