@@ -15,12 +15,12 @@ many by CUDA events, on `numpy.random.RandomState(0).permutation(len)[:batch]` o
 32, JK concat, 4 layers on PROTEINS and 5 on CEXP; GINE, width 300, 5 layers on molhiv and moltox21; GINE, width 128, 4
 layers on peptides-func.
 
-*Eager*: every kernel is launched from Python, which takes longer than most of them run. *Captured*: the whole step is
-recorded once as a CUDA graph and replayed; in it, the gradients of wide weights are computed on a second stream, beside
-the chain of layers. Eager steps, conventional ones too, run on this package's kernels;
-torch.compile is measured on PyTorch's own operators, of which it fuses the elementwise ones, but not the sums over
-neighbours, which make up most of a conventional GINE step. TF32 gains more than bfloat16, which pays for the widest
-layers only: narrow ones are bound by launches, of which casts add some. A dash: not measured.{earlier}
+*Eager*: every kernel is launched from Python, which takes longer than most of them run and depends
+on the host. *Captured*: the whole step is recorded once as a CUDA graph and replayed, and the gradients of
+wide weights are computed on a second stream, beside the chain of layers. Eager steps, conventional ones too, run on this
+package's kernels; torch.compile is measured on PyTorch's own operators, of which it fuses the elementwise ones, but not
+the sums over neighbours, which make up most of a conventional GINE step. TF32 gains more than bfloat16, which pays for
+the widest layers only: narrow ones are bound by launches, of which casts add some. A dash: not measured.{earlier}
 
 How to get it: `enfa train` captures steps as CUDA graphs by itself (`graphed: auto`, see [training](training.md)); in
 code of your own `enfa.nn.GraphedStep` does. TF32: `torch.set_float32_matmul_precision("high")`; bfloat16:
@@ -142,7 +142,7 @@ def page(folder: Path) -> str:
     about["date"] = about["date"][:10]
     others = {r["variant"] for r in files["steps"]["results"]["rows"] if r.get("code") != about.get("code")}
     old = [name.strip("*") for variant, name in NAMES.items() if variant in others]
-    about["earlier"] = f"\nMeasured earlier than the rest, with earlier kernels: {'; '.join(old)}." if old else ""
+    about["earlier"] = f"\nMeasured earlier than the rest, with other code: {'; '.join(old)}." if old else ""
     lines = [HEAD.format(**about), *steps(files["steps"]["results"]), *errors(files["check"]["results"])]
     if "epoch" in files:
         lines += epochs(files["epoch"]["results"])

@@ -72,7 +72,9 @@ def gpu_figures(results: Path) -> str:
     same = all(row.get("code") == about.get("code") for (_, variant), row in by.items() if variant in ("full", "ego"))
     earlier = "" if same else "; eager steps measured earlier, with earlier kernels"
     lines += [
-        "", f"{about['device']}, torch {about['torch']}, float32, node marking; a random sample of each dataset{earlier}."
+        "",
+        f"{about['device']}, torch {about['torch']}, float32, node marking; a random sample of each dataset{earlier}. "
+        "Eager steps wait for Python, which launches every kernel; captured ones do not.",
     ]  # fmt: skip
     timed = json.loads((ROOT / "docs" / "report-gpu" / "results" / "time.json").read_text())["results"]
     plans = [r["plans"] for key, r in timed.items() if "| gin | False |" in key and key.endswith("same batch")]
