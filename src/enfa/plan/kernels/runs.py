@@ -4,8 +4,7 @@ import numpy as np
 from numba import njit
 
 from enfa.plan.kernels.intern import first_half, second_half
-from enfa.plan.kernels.prefetch import prefetch
-from enfa.plan.kernels.slice import number_of
+from enfa.plan.kernels.slice import head_of, number_of
 
 __all__ = [
     "NOBODY",
@@ -22,7 +21,6 @@ __all__ = [
 ]
 
 NOBODY, SHARED = -1, -2  # owners that are no graph
-_AHEAD = 64  # keys between asking for memory and reading it
 _U = np.uint64  # numba checks signed places for being negative
 
 
@@ -164,12 +162,9 @@ def descend_runs(
     items = 0
     last = len(others) - 1
     for i in range(len(others)):
-        prefetch(heads, np.int64(others[min(i + 2 * _AHEAD, last)]))
-        prefetch(number, np.int64(second_half(heads[_U(others[min(i + _AHEAD, last)])])))
-        key = _U(others[i])
-        head = heads[key]
-        items += first_half(heads[key + _U(1)]) - first_half(head)
-        new = number_of(_U(second_half(head)), number, base, found, count)
+        own_row, more = head_of(others, i, last, heads, number)
+        items += more
+        new = number_of(own_row, number, base, found, count)
         count += new == count
         total[_U(new)] += above[i]
     return in_runs, count, items

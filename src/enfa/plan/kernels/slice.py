@@ -18,6 +18,7 @@ __all__ = [
     "counting_sort",
     "descend",
     "gather",
+    "head_of",
     "look_up",
     "measure",
     "number_of",
@@ -80,6 +81,16 @@ def measure(rows, heads, ptr):
     return end
 
 
+@njit(cache=True, inline="always")
+def head_of(rows, i, last, heads, number):
+    """The own number of a key and how many items it has. Those of later keys, and their new numbers, are asked for."""
+    prefetch(heads, np.int64(rows[min(i + 2 * _AHEAD, last)]))
+    prefetch(number, np.int64(second_half(heads[_U(rows[min(i + _AHEAD, last)])])))
+    row = _U(rows[i])
+    head = heads[row]
+    return _U(second_half(head)), first_half(heads[row + _U(1)]) - first_half(head)
+
+
 @njit(cache=True, nogil=True)
 def descend(rows, heads, ptr, number, base, found, count, own):
     """:func:`measure`, and :func:`collect` for the keys' own numbers. Returns what both return, :func:`collect` first."""
@@ -87,13 +98,10 @@ def descend(rows, heads, ptr, number, base, found, count, own):
     end = 0
     ptr[0] = 0
     for i in range(len(rows)):
-        prefetch(heads, np.int64(rows[min(i + 2 * _AHEAD, last)]))
-        prefetch(number, np.int64(second_half(heads[_U(rows[min(i + _AHEAD, last)])])))
-        row = _U(rows[i])
-        head = heads[row]
-        end += first_half(heads[row + _U(1)]) - first_half(head)
+        own_row, items = head_of(rows, i, last, heads, number)
+        end += items
         ptr[i + 1] = end
-        new = number_of(_U(second_half(head)), number, base, found, count)
+        new = number_of(own_row, number, base, found, count)
         count += new == count
         own[i] = new
     return count, end
