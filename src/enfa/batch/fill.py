@@ -17,7 +17,7 @@ import numpy as np
 from enfa.batch.padding import Bucket, Form
 from enfa.plan.arrays import Places
 from enfa.plan.cut import Cut
-from enfa.plan.derive import KIND_CHUNK, readers, readouts
+from enfa.plan.derive import KIND_CHUNK, readouts
 from enfa.plan.kernels.fill import fill_kinds, fill_map, join_base, list_bags, list_pools
 from enfa.plan.kernels.order import merge_own
 from enfa.plan.order import CHUNK, Lists
@@ -174,7 +174,6 @@ class Filler:
 
     def _write_rest(self, plan: Plan, block: Block) -> bool:
         fits, bucket = self._pools(plan, block), block.bucket
-        readers(plan.feature, len(plan.x), plan.cache, "feature")
         rest = self._rest_of.tensors(plan)
         if not fits or rest is None or not all(bucket.parts[k].holds(t) for k, t in zip(self._rest, rest)):
             return False
