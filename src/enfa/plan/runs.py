@@ -18,7 +18,7 @@ import numpy as np
 from enfa.plan.distinct import DistinctRows
 from enfa.plan.kernels.runs import NOBODY, claim_keys, claim_rows, keep_runs, match, two_users
 
-__all__ = ["ENOUGH", "Mates", "Run", "Runs", "mates_of", "owners_of", "runs_of"]
+__all__ = ["Mates", "Run", "Runs", "mates_of", "owners_of", "runs_of"]
 
 ENOUGH = 0.25  # of the rows of a graph must be shared with its mate: where both are in a batch, neither has runs
 
