@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 import enfa
 from enfa.batch.fill import Filler
-from enfa.batch.padding import Bucket, Form
+from enfa.batch.padding import Bucket, Form, countable
 from enfa.plan.cut import MOST, Cutter
 from enfa.plan.prepare import lean, prepare
 from enfa.plan.slice import Slicer
@@ -47,7 +47,9 @@ def _same(compiled: enfa.CompiledDataset, model: enfa.DSGNN, batches: list[list[
         graphs = np.array(chosen)
         plan = prepare(cutter.slicer.plan(graphs, tables=model.needs.tables, runs=True).check(), model.needs)
         compiled.labelled(plan)
-        if plan.num_pairs < 2:
+        cut = cutter.cut(graphs)
+        assert cut.plan.num_pairs == plan.num_pairs
+        if not countable(plan):  # no block holds it, but a worker has cut it before it knows
             continue
         form = Form(lean(plan, model.needs))
         tensors = form.tensors(plan)
@@ -56,7 +58,6 @@ def _same(compiled: enfa.CompiledDataset, model: enfa.DSGNN, batches: list[list[
         filler = Filler(form, model.needs)
         filled, copied = (bucket.arrays(np.full(bucket.nbytes, value, np.uint8)) for value in (7, 9))
         bucket.write(tensors, copied)
-        cut = cutter.cut(graphs)
         compiled.labelled(cut.plan)
         assert filler.fill(cut, [filler.block(bucket, filled)]) == 0
         for k, (one, other) in enumerate(zip(filled, copied)):
