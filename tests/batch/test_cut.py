@@ -74,6 +74,9 @@ def test_same_bytes(policy: str, dataset: str, name: str) -> None:
     inside = _same(compiled, model, BATCHES)
     if dataset in ("few rows shared", "each graph twice"):
         assert inside[-1] > 0.3
+    if dataset == "each graph twice":  # both of a pair have runs
+        owner = compiled.cutter(model.needs).slicer.runs.tables[-1].owner
+        assert (owner[0] >= 0).mean() == (owner[1] >= 0).mean() == inside[-1]
     if dataset == "nothing but shared rows":
         assert max(inside) == 0
 
