@@ -39,7 +39,7 @@ ORDER = (  # what matters most first
 
 
 def code() -> str:
-    """A fingerprint of what steps run on: rows with equal ones may be compared."""
+    """A fingerprint of models and kernels, not of plans: steps with equal ones ran on the same kernels."""
     files = sorted((Path(__file__).parents[1] / "src" / "enfa" / "nn").rglob("*.py"))
     return hashlib.sha256(b"".join(p.read_bytes() for p in files)).hexdigest()[:8]
 

@@ -17,7 +17,7 @@ import numpy as np
 from enfa.batch.padding import Bucket, Form
 from enfa.plan.arrays import Places
 from enfa.plan.cut import Cut
-from enfa.plan.derive import KIND_CHUNK, readers, readouts
+from enfa.plan.derive import KIND_CHUNK, readouts
 from enfa.plan.kernels.fill import fill_kinds, fill_map, join_base, list_bags, list_pools
 from enfa.plan.kernels.order import merge_own
 from enfa.plan.order import CHUNK, Lists
@@ -151,17 +151,17 @@ class Filler:
         return fits
 
     def _write(self, plan: Plan, tables: Sequence[Readout], block: Block) -> bool:
-        rows, fits, of = len(plan.feature), True, self._of
+        rows, fits = len(plan.feature), True
         for layer, into in zip(plan.layers, block.merged):
             links = layer.links
             raw = [t.numpy() for t in (links.self_row, links.in_ptr, links.in_row, links.in_edge)]
             merge_own(*raw, into[0], into[1], into[3])
             count = len(raw[0])
-            fits &= fill_map(count, count + len(raw[2]), rows, CHUNK, of, *into)
+            fits &= fill_map(count, count + len(raw[2]), rows, CHUNK, self._of, *into)
             rows = count
         for layer, (ptr, index, _, *more) in zip(plan.layers, block.kinds):
             raw = [t.numpy() for t in (layer.links.in_ptr, layer.links.in_row, layer.links.in_edge)]
-            fits &= fill_kinds(KIND_CHUNK, of, *raw, ptr, index, *more)
+            fits &= fill_kinds(KIND_CHUNK, self._of, *raw, ptr, index, *more)
         graph = plan.readout.node_graph.numpy()
         for layer, readout, into in zip(plan.layers[::-1], tables[::-1], block.pooled[::-1]):
             base = readout.base_row
@@ -169,12 +169,11 @@ class Filler:
             raw = [t.numpy() for t in (readout.delta.ptr, readout.delta.row, readout.delta.count, base)]
             join_base(*raw, graph, plan.num_graphs, *into[:3])
             count, entries = len(raw[0]) - 1 + plan.num_graphs, len(raw[1]) + len(raw[3])
-            fits &= fill_map(count, entries, layer.num_rows, CHUNK, of, *into)
+            fits &= fill_map(count, entries, layer.num_rows, CHUNK, self._of, *into)
         return fits
 
     def _write_rest(self, plan: Plan, block: Block) -> bool:
         fits, bucket = self._pools(plan, block), block.bucket
-        readers(plan.feature, len(plan.x), plan.cache, "feature")
         rest = self._rest_of.tensors(plan)
         if not fits or rest is None or not all(bucket.parts[k].holds(t) for k, t in zip(self._rest, rest)):
             return False
@@ -187,7 +186,6 @@ class Filler:
         base = graph if readout.sub_base is None else readout.sub_base.numpy()
         deltas, subs = len(readout.delta.ptr) - 1, len(delta)
         entries = list_pools(delta, base, deltas, graphs, *block.pool[:2])
-        of = self._of
-        fits = fill_map(subs, entries, deltas + graphs, CHUNK, of, *block.pool)
+        fits = fill_map(subs, entries, deltas + graphs, CHUNK, self._of, *block.pool)
         list_bags(graph, *block.bag[:2])
-        return fits & fill_map(graphs, subs, subs, CHUNK, of, *block.bag)
+        return fits & fill_map(graphs, subs, subs, CHUNK, self._of, *block.bag)

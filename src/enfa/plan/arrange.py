@@ -103,7 +103,7 @@ def arrange(rows: DistinctRows, node_ptr: np.ndarray, sub_ptr: np.ndarray, reads
     top.wanted.add(ids[:met])
     if rows.sub_root is not None:
         top.wanted.add(rows.sub_root[rows.sub_root >= 0])
-    # pools are numbered by subgraph already
+    # pools are met in the order that they have, which is that of the subgraphs; then deltas, too, are put by owner
     deltas = _Order(rows.deltas, of_deltas)
     arranger.take(deltas, None, top)
     if rows.nodes is not None:

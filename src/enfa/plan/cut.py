@@ -156,7 +156,7 @@ class Cutter:
         base_row = table.add(rows.base_row[bags.nodes])
         ptr, row, count = items_of(rows.deltas, others)
         table.reserve(room + len(row))
-        copies = np.zeros(len(table.found), self.slicer.copies_type(bags))
+        copies = np.zeros(len(table.found), bags.copies_type)
         copy_runs(alone, self.copies.begin[-1], self.copies.end[-1], self.copies.of_runs[-1], copies)
         numbers = table.numbers.number, table.base, table.found
         table.count = enter_outside(alone, *self.copies.outside[-1].arrays, *numbers, table.count, copies)

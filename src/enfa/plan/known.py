@@ -10,7 +10,7 @@ from enfa.graphs.graphset import ranges
 from enfa.plan.kernels.order import turn_round
 from enfa.plan.runs import Run
 
-__all__ = ["BY_GRAPH", "Known", "known_map"]
+__all__ = ["Known", "known_map"]
 
 # for each graph where its parts begin and end: the lists of its run, the rows of its run, the entries of these lists, where the
 # readers of these rows are pointed to, these readers, the entries that name rows outside, and its base rows

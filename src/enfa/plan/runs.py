@@ -18,7 +18,7 @@ import numpy as np
 from enfa.plan.distinct import DistinctRows
 from enfa.plan.kernels.runs import NOBODY, claim_keys, claim_rows, keep_runs, match, two_users
 
-__all__ = ["ENOUGH", "Mates", "Run", "Runs", "mates_of", "owners_of", "runs_of"]
+__all__ = ["Mates", "Run", "Runs", "mates_of", "owners_of", "runs_of"]
 
 ENOUGH = 0.25  # of the rows of a graph must be shared with its mate: where both are in a batch, neither has runs
 
@@ -113,10 +113,11 @@ def runs_of(rows: DistinctRows, node_ptr: np.ndarray, sub_ptr: np.ndarray, uses_
     """The runs in every table. Rows of a graph elsewhere count as shared by all."""
     mates, found = mates_of(rows, node_ptr, sub_ptr), []
     graphs = np.arange(len(uses_base))
+    first = graphs <= mates.mate
     # by pair, for first and for second graphs: the graph, times 4, and which of the two it is
     sides = np.full((2, len(graphs)), -1, np.int64)
-    sides[0, mates.claim[graphs <= mates.mate] >> 2] = 4 * graphs[graphs <= mates.mate] + 1
-    sides[1, mates.claim[graphs > mates.mate] >> 2] = 4 * graphs[graphs > mates.mate] + 2
+    sides[0, first] = 4 * graphs[first] + 1  # a pair has the number of its first graph
+    sides[1, mates.mate[~first]] = 4 * graphs[~first] + 2
 
     def settle(owner: np.ndarray) -> None:
         lost = 1

@@ -62,6 +62,11 @@ class Bags:
     nodes: np.ndarray  # int64 [N], of graphs with base rows; numbers in the whole dataset
     node_graph: np.ndarray  # int64 [N]
 
+    @property
+    def copies_type(self) -> type[np.signedinteger]:
+        """What counts the (subgraph, node) pairs."""
+        return np.int32 if self.num_pairs < 2**31 else np.int64
+
 
 def _sums(table: KeyTable, rows: np.ndarray, wanted: Wanted, counts: type[np.signedinteger] = np.int32) -> Sums:
     ptr, row, count = items_of(table, rows, None, counts)
@@ -175,7 +180,7 @@ class Slicer:
         wanted.replace(delta_row)
         off = self._read_off(graphs, bags.sub, bags.sub_graph, wanted)
         # how many (subgraph, node) pairs a row of table L stands for
-        copies = np.zeros(wanted.count, self.copies_type(bags))
+        copies = np.zeros(wanted.count, bags.copies_type)
         add_up(base_row, bags.using[bags.node_graph], copies)
         add_sums(delta_ptr, delta_row, delta_count, np.bincount(sub_delta, minlength=deltas.count), copies)
 
@@ -197,10 +202,6 @@ class Slicer:
             of_tables = [replace(plan.readout, base_row=torch.from_numpy(rows), delta=delta) for rows, delta in below]
             plan.cache["readouts"] = [*of_tables, plan.readout]
         return plan
-
-    def copies_type(self, bags: Bags) -> type[np.signedinteger]:
-        """What counts the (subgraph, node) pairs of a plan."""
-        return np.int32 if bags.num_pairs < 2**31 else np.int64
 
     def assembled(
         self,
