@@ -118,14 +118,20 @@ def test_a_model_comes_back_with_its_predictions(config_file: Write) -> None:
 def test_interrupting_keeps_a_checkpoint_that_resumes(config_file: Write) -> None:
     path = config_file(epochs=5000, dropout=0.5)
     command = [sys.executable, "-m", "enfa.cli", "train", str(path), "--no-progress"]
+    # a shell starts what runs in the background deaf to interrupts, and so would be whatever that starts
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    signal.signal(signal.SIGINT, before)
     config = read_config(path)
     last = folder_of(config) / LAST
-    began = time.monotonic()
-    while not last.exists() and time.monotonic() - began < 120:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    try:
+        began = time.monotonic()
+        while not last.exists() and time.monotonic() - began < 120:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 130, errors
     assert "--resume continues it" in errors and "Traceback" not in errors
     done = len(load_checkpoint(last)["enfa"]["curve"])
