@@ -177,14 +177,18 @@ def line_of(row: dict[str, Any]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", required=True)
-    parser.add_argument("--only", default="check,steps", help="such as check:3,epoch:4 (sections and minutes)")
-    parser.add_argument("--variants", default=[], type=lambda s: s.split(","), help="of steps; others are kept as they are")
-    parser.add_argument("--cases", default="", type=lambda s: s.split(",") if s else [])
+    parser.add_argument("--data", required=True, help="folder of .npz files")
+    parser.add_argument("--only", default="check,steps", help="sections, with minutes: check:3,steps:4,epoch:4,tune")
+    kept = f"of steps: {', '.join(VARIANTS)}; others are kept as they are"
+    parser.add_argument("--variants", default=[], type=lambda s: s.split(","), help=kept)
+    names = ", ".join(c.name for c in CASES)
+    parser.add_argument("--cases", default="", type=lambda s: s.split(",") if s else [], help=names)
     parser.add_argument("--batches", default=[128, 32], type=lambda s: [int(b) for b in s.split(",")], help="for epoch")
     parser.add_argument("--workers", default=None, type=int, help="for epoch; by default one per core but one, at most 15")
-    parser.add_argument("--out", default="")
+    parser.add_argument("--out", default="", help="folder of the results")
     args = parser.parse_args()
+    if not torch.cuda.is_available():
+        parser.error("this machine has no GPU that torch can use")
     run = Run(args)
     table = [line for name in args.only.split(",") for line in run.section(name)]
     print("\n".join(["", str(run.about), *table]), flush=True)

@@ -19,8 +19,8 @@ layers on peptides-func.
 on the host. *Captured*: the whole step is recorded once as a CUDA graph and replayed, and the gradients of
 wide weights are computed on a second stream, beside the chain of layers. Eager steps, conventional ones too, run on this
 package's kernels; torch.compile is measured on PyTorch's own operators, of which it fuses the elementwise ones, but not
-the sums over neighbours, which make up most of a conventional GINE step. TF32 gains more than bfloat16, which pays for
-the widest layers only: narrow ones are bound by launches, of which casts add some. A dash: not measured.{earlier}
+the sums over neighbours, which make up most of a conventional GINE step. TF32 and bfloat16 pay
+for wide layers at best: narrow ones are bound by launches, of which casts add some. A dash: not measured.{earlier}
 
 How to get it: `enfa train` captures steps as CUDA graphs by itself (`graphed: auto`, see [training](training.md)); in
 code of your own `enfa.nn.GraphedStep` does. TF32: `torch.set_float32_matmul_precision("high")`; bfloat16:
@@ -70,7 +70,9 @@ def steps(found: dict[str, Any]) -> list[str]:
         "",
         "The floor is the larger of two times: the bytes that a step must move over the measured bandwidth of a copy "
         f"({limits['copy_bytes_per_s'] / 1e12:.2f} TB/s), and its products over the measured rate of a large float32 "
-        f"matrix product ({limits['fp32_flop_per_s'] / 1e12:.1f} TFLOP/s).",
+        f"matrix product ({limits['fp32_flop_per_s'] / 1e12:.1f} TFLOP/s). Wide layers go past that rate: their float32 "
+        "products are three float16 ones each, on the tensor cores. The last row has the floor that this would allow, "
+        f"with a third of bfloat16's measured rate ({limits['bf16_flop_per_s'] / 3e12:.0f} TFLOP/s).",
         "",
     ]
     body = []
@@ -80,6 +82,9 @@ def steps(found: dict[str, Any]) -> list[str]:
             cells = [f"{r['ms']:.3g} ({r['ratio']:.3g}×)" if "ms" in r else "–" for r in each]
             if any(c != "–" for c in cells):
                 body.append([f"batch {batch}, {policy}", *cells])
+    each = [rows[c, 512, "marking", "distinct graphed"] for c in cases]
+    floors = [max(r["move_ms"], 3e3 * r["flop"] / limits["bf16_flop_per_s"]) for r in each]
+    body.append(["batch 512, marking, lower floor", *(f"({r['ms'] / low:.3g}×)" for r, low in zip(each, floors))])
     return lines + _table(["ms (× floor)", *cases], body)
 
 
@@ -93,8 +98,7 @@ def errors(found: dict[str, Any]) -> list[str]:
         "",
         "One training step on eight graphs against the conventional plan in float64 with plain PyTorch operators: the "
         "largest difference of any entry of outputs, gradients and buffers, relative to the largest entry among its kind. "
-        "Gradients of the first layers suffer most: they have gone through every BatchNorm. They jump where rounding "
-        "decides on which side of a ReLU's kink a row lies that stands for many: hence single large numbers.",
+        "Single large numbers come where rounding decides on which side of a ReLU's kink a row lies that stands for many.",
         "",
     ]
     rows = []
@@ -119,7 +123,7 @@ def epochs(found: list[dict[str, Any]]) -> list[str]:
         "",
         "Shuffled, node marking: batches cut and padded by worker processes, moved, and stepped through, against the sum "
         "of the same steps on batches that are on the GPU already. Batches are padded to a few sizes, the buckets, so that "
-        "few steps have to be captured; the spare one takes batches that fit into no other.",
+        "few steps have to be captured; the spare one takes batches that fit into no other. Epochs end after 60 batches.",
         "",
     ]
     found = [r for r in found if "ratio" in r]

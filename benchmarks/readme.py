@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -52,11 +53,18 @@ def figures(results: Path) -> str:
         "each file, and as many drawn at random.",
     ]
     whole = [
-        f"{e['dataset']} {_few_digits(e['compile_s'])} s ({_few_digits(e['rows_per_s'] / 1e6)} million rows per second)"
+        f"{e['dataset']} {_few_digits(e['compile_s'])} s ({_few_digits(e['rows_per_s'] / 1e6)})"
         for e in compiled["results"]
     ]
-    lines += ["", f"Compiling a whole dataset, once, four layers: {', '.join(whole)}; {_hardware(compiled['machine'])}."]
+    lines += ["", "Compiling a whole dataset, once, four layers (and millions of rows per second, of those that an edit reaches): "
+              f"{', '.join(whole)}; {_hardware(compiled['machine'])}."]  # fmt: skip
     return "\n".join(lines)
+
+
+_GPU_ROWS = (
+    ("full", "full, eager"), ("ego", "ego, eager"), ("distinct eager", "distinct, eager"),
+    ("distinct graphed", "distinct, as a CUDA graph"),
+)  # fmt: skip
 
 
 def gpu_figures(results: Path) -> str:
@@ -66,22 +74,24 @@ def gpu_figures(results: Path) -> str:
     by = {(r["case"], r["variant"]): r for r in rows if r["batch"] == 128 and r["policy"] == "marking" and "ms" in r}
     cases = list(dict.fromkeys(case for case, _ in by))
     lines = ["| one training step of 128 graphs, ms | " + " | ".join(cases) + " |", "|---" + "|--:" * len(cases) + "|"]
-    for variant, name in (("full", "full, eager"), ("ego", "ego, eager"), ("distinct graphed", "distinct, as a CUDA graph")):
+    for variant, name in _GPU_ROWS:
         cells = [by[case, variant]["ms"] if (case, variant) in by else None for case in cases]
         lines.append(f"| {name} | " + " | ".join("–" if c is None else _few_digits(c) for c in cells) + " |")
-    same = all(row.get("code") == about.get("code") for (_, variant), row in by.items() if variant in ("full", "ego"))
+    same = all(by[case, v].get("code") == about.get("code") for case in cases for v, _ in _GPU_ROWS if (case, v) in by)
     earlier = "" if same else "; eager steps measured earlier, with earlier kernels"
     lines += [
         "",
-        f"{about['device']}, torch {about['torch']}, float32, node marking; a random sample of each dataset{earlier}. "
+        f"{about['device']}, torch {about['torch']}, float32, node marking; a random sample of each dataset, the "
+        f"models of [docs/gpu.md](docs/gpu.md){earlier}. "
         "Eager steps wait for Python, which launches every kernel; captured ones do not.",
     ]  # fmt: skip
     timed = json.loads((ROOT / "docs" / "report-gpu" / "results" / "time.json").read_text())["results"]
     plans = [r["plans"] for key, r in timed.items() if "| gin | False |" in key and key.endswith("same batch")]
     faster = sorted(p["full"]["ms"] / p["distinct"]["ms"] for p in plans if "ms" in p["full"])
     lines[-1] += (
-        f" With the steps of all plans captured, 32 graphs: {_few_digits(faster[0])} to {_few_digits(faster[-1])} times "
-        f"faster than full, median {_few_digits(faster[len(faster) // 2])} ([report](docs/report-gpu/report.md))."
+        f" With the steps of all plans captured, 32 graphs, GIN, three policies, two to five layers: "
+        f"{_few_digits(faster[0])} to {_few_digits(faster[-1])} times faster than full, median "
+        f"{_few_digits(median(faster))} ([report](docs/report-gpu/report.md), measured with earlier kernels)."
     )
     return "\n".join(lines)
 
