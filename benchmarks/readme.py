@@ -56,8 +56,8 @@ def figures(results: Path) -> str:
         f"{e['dataset']} {_few_digits(e['compile_s'])} s ({_few_digits(e['rows_per_s'] / 1e6)})"
         for e in compiled["results"]
     ]
-    lines += ["", "Compiling a whole dataset, once, four layers (and millions of rows per second, of those that an edit reaches): "
-              f"{', '.join(whole)}; {_hardware(compiled['machine'])}."]  # fmt: skip
+    what = "Compiling a whole dataset, once, four layers (and millions of rows per second, of those that an edit reaches)"
+    lines += ["", f"{what}: {', '.join(whole)}; {_hardware(compiled['machine'])}."]
     return "\n".join(lines)
 
 
