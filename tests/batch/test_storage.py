@@ -229,7 +229,7 @@ def test_bytes_by_array_add_up(compiled: enfa.CompiledDataset) -> None:
     sizes = storage.stored_bytes(compiled)
     total = sizes.pop("total")
     assert 0 < total - sum(sizes.values()) < 12_000  # the headers and the trailer
-    assert all(re.fullmatch(r"(sources|layer\d|start|deltas)\..*|base_row|sub_delta|graph_rows|y", n) for n in sizes)
+    assert all(re.fullmatch(r"(sources|layer\d|start|deltas)\..*|base_(ptr|row)|sub_delta|graph_rows|y", n) for n in sizes)
 
 
 def test_a_policy_within_a_policy_is_found_again(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_a_slice_is_the_plan_of_the_subset(spec: enfa.Spec, policy: str) -> None
         number = Numbers()
         mine, theirs = of_plan(number, found)[0], of_plan(number, expected)[0]
         assert [[+b for b in bags] for bags in mine.bags] == [[+b for b in bags] for bags in theirs.bags]
-        for name in ("sub_graph", "sub_size", "node_graph"):
+        for name in ("sub_graph", "sub_size", "base_graph"):
             assert getattr(found.readout, name).tolist() == getattr(expected.readout, name).tolist()
 
 

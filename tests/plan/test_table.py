@@ -30,24 +30,24 @@ def test_worked_example() -> None:
     keys = [
         (start[own], *sorted(incoming[ptr[r] : ptr[r + 1]])) for r, own in enumerate(layer.links.self_row.tolist())
     ]
-    end, middle, end_marked, middle_by_end, end_by_middle, middle_marked = (
-        (0.0, 0.0), (0.0, 0.0, 0.0), (1.0, 0.0), (0.0, 0.0, 1.0), (0.0, 1.0), (1.0, 0.0, 0.0),
+    end, end_marked, middle_by_end, end_by_middle, middle_marked = (
+        (0.0, 0.0), (1.0, 0.0), (0.0, 0.0, 1.0), (0.0, 1.0), (1.0, 0.0, 0.0),
     )  # fmt: skip
     assert dict(zip(keys, layer.copies.tolist())) == {
-        end: 2, middle: 0, end_marked: 2, middle_by_end: 2, end_by_middle: 2, middle_marked: 1,
+        end: 2, end_marked: 2, middle_by_end: 2, end_by_middle: 2, middle_marked: 1,
     }  # fmt: skip
-    assert len(keys) == 6 and layer.source is None and layer.context is None
-    assert (plan.num_pairs, len(layer.links.in_row)) == (9, 9)
+    assert len(keys) == 5 and layer.source is None and layer.context is None
+    assert (plan.num_pairs, len(layer.links.in_row)) == (9, 7)
 
     readout = plan.readout
     assert readout.base_row is not None
-    assert [keys[r] for r in readout.base_row.tolist()] == [end, middle, end]
+    assert [keys[r] for r in readout.base_row.tolist()] == [end, end]
     first, second, third = readout.sub_delta.tolist()
     assert first == third != second and len(readout.delta.ptr) == 3
     ptr = readout.delta.ptr.tolist()
     entries = [(keys[r], c) for r, c in zip(readout.delta.row.tolist(), readout.delta.count.tolist())]
-    assert dict(entries[ptr[first] : ptr[first + 1]]) == {end: -1, middle: -1, end_marked: 1, middle_by_end: 1}
-    assert dict(entries[ptr[second] : ptr[second + 1]]) == {end: -2, middle: -1, end_by_middle: 2, middle_marked: 1}
+    assert dict(entries[ptr[first] : ptr[first + 1]]) == {end: -1, end_marked: 1, middle_by_end: 1}
+    assert dict(entries[ptr[second] : ptr[second + 1]]) == {end: -2, end_by_middle: 2, middle_marked: 1}
     assert readout.sub_size.tolist() == [3, 3, 3] and readout.sub_graph.tolist() == [0, 0, 0]
 
 
@@ -56,16 +56,16 @@ def test_worked_example_as_printed() -> None:
     plan = _example()
     links = plan.layers[0].links
     assert plan.mark.tolist() == [0, 1]
-    assert links.self_row.tolist() == [0, 0, 1, 0, 1, 0]
-    assert links.in_ptr.tolist() == [0, 1, 3, 4, 6, 8, 9]
-    assert links.in_row.tolist() == [0, 0, 0, 0, 0, 1, 0, 0, 1]
-    assert plan.layers[0].copies.tolist() == [2, 0, 2, 2, 1, 2]
-    assert plan.readout.base_row is not None and plan.readout.base_row.tolist() == [0, 1, 0]
+    assert links.self_row.tolist() == [0, 1, 0, 1, 0]
+    assert links.in_ptr.tolist() == [0, 1, 2, 4, 6, 7]
+    assert links.in_row.tolist() == [0, 0, 0, 1, 0, 0, 1]
+    assert plan.layers[0].copies.tolist() == [2, 2, 2, 1, 2]
+    assert plan.readout.base_row is not None and plan.readout.base_row.tolist() == [0, 0]
     assert plan.readout.sub_delta.tolist() == [0, 1, 0]
     delta = plan.readout.delta
     pairs = list(zip(delta.row.tolist(), delta.count.tolist()))
-    assert pairs[: delta.ptr[1]] == [(0, -1), (1, -1), (2, 1), (3, 1)]
-    assert pairs[delta.ptr[1] :] == [(0, -2), (1, -1), (4, 1), (5, 2)]
+    assert pairs[: delta.ptr[1]] == [(0, -1), (1, 1), (2, 1)]
+    assert pairs[delta.ptr[1] :] == [(0, -2), (3, 1), (4, 2)]
 
 
 @pytest.mark.parametrize("kind", ["full", "ego", "distinct"])

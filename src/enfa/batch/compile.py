@@ -16,7 +16,6 @@ from enfa.batch.rows import compile_graphs
 from enfa.batch.storage import load_compiled
 from enfa.edits import Policy
 from enfa.graphs import check_graphs
-from enfa.plan.arrange import arrange
 from enfa.plan.make import check_kind, edits_of, sources_of
 from enfa.plan.spec import Spec
 
@@ -66,7 +65,6 @@ def compile(
     rows = None
     if kind == "distinct" and ahead:
         rows = compile_graphs(graphs, edits, spec, start, progress, threads)
-        arrange(rows, graphs.node_ptr, edits.sub_ptr, spec.context == "input")
     compiled = CompiledDataset(key, policy, spec, kind, sources, rows, None if rows else (graphs, edits), y)
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)

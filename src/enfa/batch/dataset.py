@@ -158,16 +158,15 @@ class CompiledDataset:
         every = [self.rows.start, self.rows.deltas]
         every += [table for layer in self.rows.layers for table in layer.tables.values()]
         size = sum(8 * (len(t) + 1) + 8 * int(t.size[1]) for t in every)
-        size += self.rows.base_row.nbytes + self.rows.sub_delta.nbytes + self.sources.x.nbytes
+        size += self.rows.base_ptr.nbytes + self.rows.base_row.nbytes + self.rows.sub_delta.nbytes + self.sources.x.nbytes
         return Cost([len(t) for t in tables], [int(t.size[1]) for t in tables], size)
 
     def rows_per_graph(self) -> np.ndarray:
         """int64 [G]: rows that each graph alone needs, summed over layers; counted when it was compiled.
 
-        A batch needs at most the sum over its graphs, because they share rows. Where subgraphs list the nodes that they
-        keep, rows of the unedited graph are counted although no readout may need them.
-        Full plans share nothing: here these are the layers times the (subgraph, node) pairs. For ego plans, which
-        leave some of these out of the convs, that and the base rows are an upper bound.
+        A batch needs at most the sum over its graphs, because they share rows. Full plans share nothing:
+        here these are the layers times the (subgraph, node) pairs. For ego plans, which leave some of these out of the
+        convs, that and the base rows are an upper bound.
         """
         if self.rows is not None:
             return self.rows.graph_rows.sum(axis=0)
@@ -184,7 +183,7 @@ class CompiledDataset:
         if self.policy is None:
             raise ValueError("Expected to know the policy: load with load_compiled(path, policy=...) to extend")
         s = self.sources
-        new = check_graphs(graphs)
+        new = replace(check_graphs(graphs), first=len(self))
         edits = edits_of(new, self.policy, self.spec)
         added = fingerprint(new, edits, None)
         y = None if self.y is None else added_labels(self.y, graphs)

@@ -162,7 +162,8 @@ class Filler:
         for layer, (ptr, index, _, *more) in zip(plan.layers, block.kinds):
             raw = [t.numpy() for t in (layer.links.in_ptr, layer.links.in_row, layer.links.in_edge)]
             fits &= fill_kinds(KIND_CHUNK, self._of, *raw, ptr, index, *more)
-        graph = plan.readout.node_graph.numpy()
+        assert plan.readout.base_graph is not None
+        graph = plan.readout.base_graph.numpy()
         for layer, readout, into in zip(plan.layers[::-1], tables[::-1], block.pooled[::-1]):
             base = readout.base_row
             assert base is not None

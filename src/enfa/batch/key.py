@@ -16,11 +16,12 @@ from enfa.plan.spec import Spec
 
 __all__ = ["FORMAT", "chained", "fingerprint", "key_of", "params_of", "with_spec"]
 
-FORMAT = 2  # of the stored file
+FORMAT = 3  # of the stored file
 
 
 def _arrays(value: GraphSet | Edits) -> list[np.ndarray | None]:
-    return [getattr(value, field.name) for field in fields(value)]
+    held = (getattr(value, field.name) for field in fields(value))
+    return [array for array in held if array is None or isinstance(array, np.ndarray)]
 
 
 def fingerprint(graphs: GraphSet, edits: Edits, y: Tensor | None) -> str:

@@ -70,7 +70,7 @@ class Form:
 
 def countable(plan: Plan) -> bool:
     """Whether every BatchNorm has two rows to average: their number is the only one that code asks for."""
-    return plan.num_pairs > 1 and (plan.spec.context is None or len(plan.readout.node_graph) > 1)
+    return plan.num_pairs > 1 and (plan.spec.context is None or plan.num_nodes > 1)
 
 
 def _fills(slot: Slot) -> tuple[Any, ...]:
@@ -104,8 +104,8 @@ class Bucket:
         named = dict(zip(form.names, sizes.tolist()))
         shapes = [_shape(t, slot, named) for t, slot in zip(form.plan.leaves(), form.slots)]
         of_meta = iter([torch.empty(s, dtype=t.dtype, device="meta") for t, s in zip(form.plan.leaves(), shapes)])
-        # the number of pairs is asked for only to refuse BatchNorm over a single one
-        self.skeleton: Plan = replace_derived(form.plan.map(lambda _: next(of_meta)), num_pairs=2)
+        # these numbers are asked for only to refuse BatchNorm over a single row
+        self.skeleton: Plan = replace_derived(form.plan.map(lambda _: next(of_meta)), num_pairs=2, num_nodes=2)
         layout = [(t.dtype, s) for t, s, valued in zip(form.plan.leaves(), shapes, form.valued) if valued]
         found, self.nbytes = places(tuple(layout))
         slots = [slot for slot, valued in zip(form.slots, form.valued) if valued]

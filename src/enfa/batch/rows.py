@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from enfa.edits import Edits
 from enfa.graphs import GraphSet
+from enfa.plan.arrange import arrange
 from enfa.plan.distinct import DistinctRows, distinct_rows_of
 from enfa.plan.merge import merge_rows
 from enfa.plan.spec import Spec
@@ -63,7 +64,7 @@ def compile_graphs(
     progress: bool = False,
     threads: int | None = None,
 ) -> DistinctRows:
-    """The distinct rows of all graphs, from both cores."""
+    """The distinct rows of all graphs that some subgraph has, arranged by graph."""
     result: DistinctRows | None = None
     for rows in _rows(graphs, edits, spec, kind, progress, threads or min(os.cpu_count() or 1, 8)):
         if result is None:
@@ -71,4 +72,5 @@ def compile_graphs(
         else:
             merge_rows(result, rows, spec.context == "input")
     assert result is not None
+    arrange(result, edits.sub_ptr, spec.context == "input")
     return result

@@ -60,15 +60,16 @@ def _arrays(compiled: CompiledDataset) -> dict[str, np.ndarray]:
             tables["nodes"] = rows.nodes
         for i, layer in enumerate(rows.layers):
             tables |= {f"layer{i}.{name}": table for name, table in layer.tables.items()}
+            found[f"layer{i}.node_context"] = layer.node_context  # type: ignore[assignment]
         for name, table in tables.items():
             found |= {f"{name}.{part}": array for part, array in _table_arrays(table).items()}
-        names = ("base_row", "sub_delta", "graph_rows", "sub_root", "node_sum")
+        names = ("base_ptr", "base_row", "sub_delta", "graph_rows", "sub_root", "node_sum")
         found |= {name: getattr(rows, name) for name in names}
     if compiled.graphs is not None:
         graphs, edits = compiled.graphs
         found |= {f"graphs.{f.name}": getattr(graphs, f.name) for f in fields(graphs)}
         found |= {f"edits.{f.name}": getattr(edits, f.name) for f in fields(edits)}
-    return {name: array for name, array in found.items() if array is not None}
+    return {name: array for name, array in found.items() if isinstance(array, np.ndarray)}
 
 
 def _image(compiled: CompiledDataset) -> tuple[bytes, dict[str, int]]:
@@ -168,17 +169,18 @@ def load_compiled(
     if "base_row" in arrays:
         layers = [
             DistinctLayer(
-                required(f"layer{i}.rows"), *(table(f"layer{i}.{n}") for n in ("context", "encoder", "mix"))
+                required(f"layer{i}.rows"), table(f"layer{i}.context"), table(f"layer{i}.encoder"), table(f"layer{i}.mix"),
+                arrays.get(f"layer{i}.node_context"),
             )
             for i in range(spec.num_layers)
         ]
         rows = DistinctRows(
-            required("start"), layers, required("deltas"), arrays["base_row"], arrays["sub_delta"],
+            required("start"), layers, required("deltas"), arrays["base_ptr"], arrays["base_row"], arrays["sub_delta"],
             arrays["graph_rows"], header["affected"], arrays.get("sub_root"), table("nodes"), arrays.get("node_sum"),
         )  # fmt: skip
     else:
         graphs = (
-            GraphSet(**{f.name: arrays.get(f"graphs.{f.name}") for f in fields(GraphSet)}),  # type: ignore[arg-type]
+            GraphSet(**{f.name: arrays.get(f"graphs.{f.name}") for f in fields(GraphSet) if f.name != "first"}),  # type: ignore[arg-type]
             Edits(**{f.name: arrays.get(f"edits.{f.name}") for f in fields(Edits)}),  # type: ignore[arg-type]
         )
     y = torch.from_numpy(arrays["y"]) if "y" in arrays else None

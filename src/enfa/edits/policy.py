@@ -90,7 +90,11 @@ class Policy:
         raise TypeError(f"{type(self).__name__} must define bag(graph) or edits(graphs)")
 
     def edits(self, graphs: GraphSet) -> Edits:
-        """The edits of all bags."""
+        """The edits of all bags.
+
+        A policy that depends on a graph's place in the dataset counts from ``graphs.first``, so that graphs which are added
+        later get what they would have got at once.
+        """
         counts, nodes, edges, keeps, roots = [], [], [], [], []
         place = np.empty(graphs.num_edges, np.int64)  # input order -> edge number
         place[graphs.order] = np.arange(graphs.num_edges)
@@ -98,7 +102,7 @@ class Policy:
             first, edge_range = graphs.node_ptr[g], slice(graphs.edge_ptr[g], graphs.edge_ptr[g + 1])
             local = place[edge_range]
             index = np.stack([graphs.src[local], graphs.dst[local]]) - first
-            view = GraphView(g, int(graphs.node_ptr[g + 1] - first), index)
+            view = GraphView(graphs.first + g, int(graphs.node_ptr[g + 1] - first), index)
             bag = list(self.bag(view))
             counts.append(len(bag))
             for r, one in enumerate(bag):

@@ -44,6 +44,7 @@ class GraphSet:
     x: np.ndarray  # [K, F] distinct feature rows: float32/float64, or int64 for categorical columns
     edge_kind: np.ndarray  # int64 [E], which row of edge_attr; all 0 where there is none
     edge_attr: np.ndarray | None  # [KE, FE] distinct rows
+    first: int = 0  # the place of graph 0 in its dataset: more, where graphs are added to others
 
     @property
     def num_graphs(self) -> int:

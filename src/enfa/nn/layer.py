@@ -69,11 +69,10 @@ class SubgraphLayer(nn.Module):
         encoded = bag_sum(rows if plan.spec.context == "input" else conv, context.sums, branch.mean)
         if branch.conv is not None:
             assert context.links is not None
-            nodes = len(plan.readout.node_graph)
             degrees = None
             if branch.conv.reads_degrees:
                 degrees = graph_degrees(context.links, len(encoded))
-            with rows_in_flight(Rows(context.copies, nodes, lambda: identities(1), plan.kind == "full")):
+            with rows_in_flight(Rows(context.copies, plan.num_nodes, lambda: identities(1), plan.kind == "full")):
                 norm = branch.norm or nn.Identity()
                 encoded = branch.conv.normed(norm, False, encoded, context.links, edge, degrees)
         return gather(encoded, seen, layer.cache, "seen")

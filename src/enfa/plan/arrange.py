@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from enfa.plan.distinct import DistinctLayer, DistinctRows
-from enfa.plan.intern import KeyTable, packed
+from enfa.plan.intern import KeyTable, packed, renumbered
 from enfa.plan.kernels.arrange import meet_graphs, renumber
 from enfa.plan.runs import mates_of, owners_of
 from enfa.plan.wanted import Numbers, Wanted, items_of
@@ -22,14 +22,13 @@ _NONE = np.zeros(0, np.int32)
 
 
 class _Order:
-    """A new order of a table's rows: those that many graphs use, then the others; as they are met, or behind all."""
+    """A new order of a table's rows: those that many graphs use, then the others, as they are met."""
 
     def __init__(self, table: KeyTable, owner: np.ndarray | None = None) -> None:
         self.table, self.owner, self.wanted = table, owner, Wanted(Numbers(len(table)))
 
     def rows(self) -> np.ndarray:
-        """int32: the rows in their new order. No more are met."""
-        self.wanted.add(np.arange(len(self.table), dtype=np.int32))
+        """int32: the rows in their new order. No more are met, and those that were not are left out: they count nothing."""
         rows = self.wanted.rows
         if self.owner is not None:
             # by pair of graphs: rows of its first one, of both, of its second one
@@ -41,7 +40,7 @@ class _Order:
 
     @property
     def number(self) -> np.ndarray:
-        """int32: the new number of every row, once all are met."""
+        """int32: the new number of every row that was met, once all are; of no others."""
         return self.wanted.numbers.number
 
 
@@ -55,7 +54,7 @@ class _Arranger:
         """No more rows of a table are met: its keys follow one another in the new order, and meet what they name."""
         table = order.table
         rows = order.rows()
-        owns = table.heads[rows].astype(np.int32)  # the low half
+        owns = table.own_of(rows)
         ptr, named, rest = items_of(table, rows)
         items = packed(named, rest)
         table.heads = table.items = np.empty(0, np.int64)  # memory: one table at a time is there twice
@@ -69,10 +68,11 @@ class _Arranger:
     def layer(self, layer: DistinctLayer, table: _Order, before: _Order, reads_input: bool) -> None:
         rows = table
         if layer.mix is not None:
-            assert layer.context is not None
+            assert layer.context is not None and layer.node_context is not None
             rows, contexts = _Order(layer.rows), _Order(layer.context)
             encoded = contexts if layer.encoder is None else _Order(layer.encoder)
             self.take(table, rows, encoded)
+            layer.node_context = encoded.wanted.add(layer.node_context)
             if layer.encoder is not None:
                 self.take(encoded, contexts, contexts)
             self.take(contexts, None, before if reads_input else rows)
@@ -82,32 +82,35 @@ class _Arranger:
         for table, (own, ptr, items), own_order, item_order in self.apart:
             numbers = (_NONE if order is None else order.number for order in (own_order, item_order))
             table.heads, table.items = np.empty(len(own) + 1, np.int64), items
+            table.size[:] = len(own), len(items)
             renumber(own, ptr, items, *numbers, table.heads)
 
 
-def arrange(rows: DistinctRows, node_ptr: np.ndarray, sub_ptr: np.ndarray, reads_input: bool) -> None:
-    """Number the rows of all tables anew, in place. Cost: some passes over the tables.
+def arrange(rows: DistinctRows, sub_ptr: np.ndarray, reads_input: bool) -> None:
+    """Number the rows of all tables anew, in place, and leave out those that count nothing. Cost: some passes over the tables.
 
-    ``node_ptr[G+1]`` and ``sub_ptr[G+1]`` tell the graphs apart; ``reads_input`` is ``spec.context == "input"``.
+    ``sub_ptr[G+1]`` tells the bags apart; ``reads_input`` is ``spec.context == "input"``.
     """
     of_deltas: np.ndarray | None = None
     owners: list[np.ndarray | None] = [None] * (len(rows.layers) + 1)
     if rows.layers[-1].mix is None:
-        of_deltas, owners[:] = owners_of(rows, node_ptr, sub_ptr, mates_of(rows, node_ptr, sub_ptr))
+        of_deltas, owners[:] = owners_of(rows, sub_ptr, mates_of(rows, sub_ptr))
     top, arranger = _Order(rows.layers[-1].table, owners[-1]), _Arranger()
     ids = np.empty(len(rows.base_row) + int(rows.deltas.size[1]), np.int32)
     seen = np.zeros(len(rows.deltas), bool)
-    met = meet_graphs(
-        node_ptr, rows.base_row, sub_ptr, rows.sub_delta, rows.deltas.heads, rows.deltas.items, seen, ids
-    )
+    deltas = rows.deltas.heads, rows.deltas.items
+    met = meet_graphs(rows.base_ptr, rows.base_row, sub_ptr, rows.sub_delta, *deltas, seen, ids)
     top.wanted.add(ids[:met])
     if rows.sub_root is not None:
         top.wanted.add(rows.sub_root[rows.sub_root >= 0])
     # pools are met in the order that they have, which is that of the subgraphs; then deltas, too, are put by owner
-    deltas = _Order(rows.deltas, of_deltas)
-    arranger.take(deltas, None, top)
+    pools = _Order(rows.deltas, of_deltas)
+    pools.wanted.add(np.arange(len(rows.deltas), dtype=np.int32))
+    arranger.take(pools, None, top)
     if rows.nodes is not None:
-        arranger.take(_Order(rows.nodes), None, top)
+        nodes = _Order(rows.nodes)
+        nodes.wanted.add(np.arange(len(rows.nodes), dtype=np.int32))
+        arranger.take(nodes, None, top)
     order = top
     for layer, below, owner in zip(rows.layers[::-1], [*rows.layers[-2::-1], None], owners[-2::-1]):
         before = _Order(rows.start if below is None else below.table, owner)
@@ -116,6 +119,6 @@ def arrange(rows: DistinctRows, node_ptr: np.ndarray, sub_ptr: np.ndarray, reads
     arranger.take(order, None, None)
     arranger.join()
     rows.base_row = top.number[rows.base_row]
-    rows.sub_delta = deltas.number[rows.sub_delta]
+    rows.sub_delta = pools.number[rows.sub_delta]
     if rows.sub_root is not None:
-        rows.sub_root = np.where(rows.sub_root < 0, -1, top.number[rows.sub_root]).astype(np.int32)
+        rows.sub_root = renumbered(rows.sub_root, top.number)

@@ -70,7 +70,7 @@ class Copies:
         assert top.weight is not None
         copies = np.zeros(runs.tables[-1].owner.shape[1], np.int64)
         add_sums(top.ptr, top.row, top.weight, of_delta, copies)
-        add_up(rows.base_row[bags.nodes], (bags.using * here)[bags.node_graph], copies)
+        add_up(bags.base, (bags.using * here)[bags.base_graph], copies)
         of = np.repeat(np.arange(len(top.ptr) - 1, dtype=np.int32), np.diff(top.ptr))
         owner = runs.deltas.owner[turn]
         out = np.flatnonzero((owner[of] >= 0) & (runs.tables[-1].owner[turn, top.row] < 0))

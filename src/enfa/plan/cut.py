@@ -79,16 +79,15 @@ class Cutter:
     """
 
     def __init__(self, slicer: Slicer, tables: bool) -> None:
-        self.slicer, rows, s, runs = slicer, slicer.rows, slicer.sources, slicer.runs
+        self.slicer, rows, runs = slicer, slicer.rows, slicer.runs
         of_layers = zip(rows.layers, runs.tables[1:], runs.tables)
         self.layers = [known_map(*_merged(layer.rows), None, lists, before) for layer, lists, before in of_layers]
-        base, begin = rows.base_row, s.node_ptr[:-1]
-        end = np.where(slicer.uses_base, s.node_ptr[1:], begin)
+        base, ends = rows.base_row, (rows.base_ptr[:-1], rows.base_ptr[1:])
         self.pools: list[Known] = []
         for i in range(len(rows.layers), 0 if tables else len(rows.layers) - 1, -1):
             table = slicer.deltas(i) if i < len(rows.layers) else rows.deltas
             deltas = table.item_ptr.astype(np.int32), table.a, table.b.astype(slicer.counts(table))
-            self.pools.insert(0, known_map(*deltas, runs.deltas, runs.tables[i], (base, begin, end)))
+            self.pools.insert(0, known_map(*deltas, runs.deltas, runs.tables[i], (base, *ends)))
             base = rows.layers[i - 1].rows.own[base]
         self.copies = Copies(slicer, self.layers, self.pools[-1])
         # by map, how many entries each graph's run has, or each delta of a pool; by table, how many rows its run has and names
@@ -139,10 +138,11 @@ class Cutter:
         pools = []
         more = self._lengths[:, others].sum(axis=1).tolist()
         for k, (known, table) in enumerate(zip(self.pools, tables[-len(self.pools) :])):
-            pooled = entries[len(rows.layers) + k] + more[k] + len(bags.nodes)
+            pooled = entries[len(rows.layers) + k] + more[k] + len(bags.base)
             pools.append(Join(known, graphs, places, others, table, pooled))
         delta = Sums(torch.empty(deltas.count + 1, dtype=torch.int32), _NONE, _NONE)
-        plan = slicer.assembled(graphs, bags, tables[0].rows, layers, _NONE, delta, sub_delta, {})
+        pool = {"base_row": _NONE, "base_graph": torch.from_numpy(bags.base_graph), "delta": delta}
+        plan = slicer.assembled(graphs, bags, tables[0].rows, layers, pool, sub_delta, {})
         return Cut(plan, joins, pools)
 
     def _top_table(
@@ -153,7 +153,7 @@ class Cutter:
         table = self.slicer.wanted(rows.layers[-1].table)
         table.enter(run, alone)
         in_runs = table.count
-        base_row = table.add(rows.base_row[bags.nodes])
+        base_row = table.add(bags.base)
         ptr, row, count = items_of(rows.deltas, others)
         table.reserve(room + len(row))
         copies = np.zeros(len(table.found), bags.copies_type)
@@ -162,5 +162,5 @@ class Cutter:
         table.count = enter_outside(alone, *self.copies.outside[-1].arrays, *numbers, table.count, copies)
         add_sums(ptr, table.replace(row), count, of_others, copies)
         shared = base_row >= in_runs
-        add_up(base_row[shared], bags.using[bags.node_graph[shared]], copies)
+        add_up(base_row[shared], bags.using[bags.base_graph[shared]], copies)
         return table, copies[: table.count], in_runs

@@ -166,10 +166,10 @@ def row_map(readout: Readout, size: int, num_graphs: int) -> SparseMap:
     """From rows to the sums of every delta and, behind them, of every graph's base rows."""
 
     def make() -> SparseMap:
-        delta, base = readout.delta, readout.base_row
-        if base is None:
+        delta, base, of_base = readout.delta, readout.base_row, readout.base_graph
+        if base is None or of_base is None:
             return sparse_map(delta.ptr, delta.row, size, delta.count)
-        first = sorted_ptr(readout.node_graph, num_graphs)
+        first = sorted_ptr(of_base, num_graphs)
         ptr = torch.cat([delta.ptr, (first[1:] + len(delta.row)).to(torch.int32)])
         weight = torch.cat([delta.count, torch.ones_like(base, dtype=delta.count.dtype)])
         return sparse_map(ptr, torch.cat([delta.row, base]), size, weight)
@@ -205,8 +205,8 @@ def multisets(readout: Readout, rows: int, num_graphs: int) -> Sums:
         first = torch.repeat_interleave(delta.ptr[readout.sub_delta] - length.cumsum(0) + length, length)
         entry = first + torch.arange(len(sub), device=device)
         key, count = sub * rows + delta.row[entry], delta.count[entry].long()
-        if readout.base_row is not None:
-            ptr = sorted_ptr(readout.node_graph, num_graphs)
+        if readout.base_row is not None and readout.base_graph is not None:
+            ptr = sorted_ptr(readout.base_graph, num_graphs)
             length = ptr.diff()[readout.sub_graph]
             if readout.sub_base is not None:
                 length = length * (readout.sub_base < num_graphs)

@@ -7,6 +7,10 @@ rows). Cost: one table look-up per affected row and layer, which is all that is 
 
 Where the paper replaces rows beyond i hops from an edit by their base rows, this finds the rows that really differ,
 and shares equal ones between subgraphs and graphs as well.
+
+A base row that no subgraph has (in a complete graph, an edit has reached every node after one layer) *counts* nothing. It is
+looked up, because the affected rows of the next table are found by comparing with it, and then left out: no pool, no context
+and no row that counts reads it.
 """
 
 from __future__ import annotations
@@ -33,6 +37,7 @@ class DistinctLayer:
     context: KeyTable | None = None  # degree or 0, (row, how many subgraphs of the bag)
     encoder: KeyTable | None = None  # own context, (incoming context, edge kind)
     mix: KeyTable | None = None  # row, (row of the encoded context, 0)
+    node_context: np.ndarray | None = None  # int32 [N], each node's row of the encoded context
 
     @property
     def table(self) -> KeyTable:
@@ -51,7 +56,8 @@ class DistinctRows:
     start: KeyTable  # kind, (mark, degree)
     layers: list[DistinctLayer]
     deltas: KeyTable  # (row of table L, net count): what a subgraph's pool has more than its graph's
-    base_row: np.ndarray  # int32 [N], row of table L of each node in its unedited graph
+    base_ptr: np.ndarray  # int64 [G+1], where the base pool of each graph begins
+    base_row: np.ndarray  # int32, rows of table L: base rows of the nodes that some subgraph leaves unaffected
     sub_delta: np.ndarray  # int32 [S]
     graph_rows: np.ndarray  # int64 [L, G], rows that each graph alone needs, tables 1..L
     affected: list[int] = field(default_factory=list)  # looked-up rows, tables 1..L
@@ -143,13 +149,16 @@ class _Builder:
         base_rows(row, g.in_ptr, g.src, self.kind, self.items, *table.arrays, result)
         return result
 
-    def over_bag(self, own: np.ndarray) -> tuple[KeyTable, np.ndarray]:
-        """For every node the multiset of its rows over the bag."""
-        g, present = self.graphs, self.pair_row >= 0
+    def unaffected(self) -> np.ndarray:
+        """int64 [N]: in how many subgraphs a node has its base row."""
+        g = self.graphs
         bag = np.bincount(self.edits.graph[~self.keeps], minlength=g.num_graphs)[g.graph]
         edited = np.repeat(~self.keeps, np.diff(self.pair_ptr))
-        # subgraphs in which v has its base row
-        rest = bag - np.bincount(self.pair_node[edited], minlength=g.num_nodes)
+        return bag - np.bincount(self.pair_node[edited], minlength=g.num_nodes)
+
+    def over_bag(self, own: np.ndarray) -> tuple[KeyTable, np.ndarray]:
+        """For every node the multiset of its rows over the bag."""
+        g, present, rest = self.graphs, self.pair_row >= 0, self.unaffected()
         order = np.lexsort((self.pair_row[present], self.pair_node[present]))
         pairs = packed(self.pair_node[present][order], self.pair_row[present][order])
         pairs, count = np.unique(pairs, return_counts=True)
@@ -173,7 +182,7 @@ class _Builder:
         return contexts, encoder, self._over_graphs(encoder, of_node)
 
     def mix(self, of_node: np.ndarray) -> KeyTable:
-        """Rows that see their node's context: (row, context) pairs."""
+        """Rows that see their node's context: (row, context) pairs. Base rows that count nothing are left out later."""
         table, present = KeyTable(), self.pair_row >= 0
         own = np.concatenate([self.base, self.pair_row[present]])
         seen = np.concatenate([of_node, of_node[self.pair_node[present]]])
@@ -182,12 +191,18 @@ class _Builder:
         self.base = new[: len(self.base)]
         return table
 
+    def base_pools(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of every graph the base rows that count, one for each node that has one: where they begin, and the rows."""
+        counts = self.unaffected() > 0
+        if self.spec.pruned:  # pools nothing
+            counts[:] = False
+        return np.concatenate([[0], np.cumsum(counts)])[self.graphs.node_ptr], self.base[counts]
+
     def rows_per_graph(self, table: KeyTable) -> np.ndarray:
         """int64 [G]: how many rows of the table just made each graph has."""
         result = np.zeros(self.graphs.num_graphs, np.int64)
         count_rows(
-            self.graphs.node_ptr, self.edits.sub_ptr, self.base, self.pair_ptr, self.pair_row,
-            np.full(len(table), -1, np.int32), result,
+            *self.base_pools(), self.edits.sub_ptr, self.pair_ptr, self.pair_row, np.full(len(table), -1, np.int32), result,
         )  # fmt: skip
         return result
 
@@ -197,10 +212,11 @@ class _Builder:
             table.add(np.zeros(1, np.int32), np.zeros(2, np.int64), np.zeros(0, np.int64))
             return table, np.zeros(count, np.int32)
         result, done = np.empty(count, np.int32), 0
+        base = np.where(self.unaffected() > 0, self.base, -1)
         items = np.empty(2 * int(np.diff(self.pair_ptr).max(initial=0)), np.int64)
         while done < count:
             done = deltas(
-                done, count, self.keeps, self.base, self.pair_ptr, self.pair_node, self.pair_row, items, *table.arrays,
+                done, count, self.keeps, base, self.pair_ptr, self.pair_node, self.pair_row, items, *table.arrays,
                 result,
             )
             if done < count:
@@ -225,11 +241,12 @@ def distinct_rows_of(graphs: GraphSet, edits: Edits, spec: Spec, kind: np.ndarra
         if spec.context == "output":
             layer_context = builder.context()
         if layer_context is not None:
-            layer.context, layer.encoder, of_node = layer_context
-            layer.mix = builder.mix(of_node)
+            layer.context, layer.encoder, layer.node_context = layer_context
+            layer.mix = builder.mix(layer.node_context)
         layers.append(layer)
     pools, sub_delta = builder.pools()
-    rows = DistinctRows(builder.start, layers, pools, builder.base, sub_delta, np.stack(graph_rows), affected)
+    base = builder.base_pools()
+    rows = DistinctRows(builder.start, layers, pools, *base, sub_delta, np.stack(graph_rows), affected)
     if spec.output == "root":
         rows.sub_root = builder.root_rows()
     elif spec.output == "node":

@@ -90,7 +90,7 @@ def ego_plan(graphs: GraphSet, edits: Edits, spec: Spec, hops: PivotHops | None 
         layers=layers,
         readout=Readout(
             base_row=None,
-            node_graph=tensor(graphs.graph),
+            base_graph=None,
             delta=Sums(tensor(bag.sub_ptr), tensor(np.arange(pairs)), torch.ones(pairs, dtype=torch.int64)),
             sub_delta=tensor(np.arange(edits.num_subgraphs)),
             sub_graph=tensor(edits.graph),
@@ -99,4 +99,5 @@ def ego_plan(graphs: GraphSet, edits: Edits, spec: Spec, hops: PivotHops | None 
         ),
         limits=largest_values(graphs),
         num_pairs=bag.num_rows,
+        num_nodes=graphs.num_nodes,
     ).check()

@@ -81,7 +81,7 @@ def full_plan(graphs: GraphSet, edits: Edits, spec: Spec) -> Plan:
         layers=[Layer(links, ones, None, context, seen) for _ in range(spec.num_layers)],
         readout=Readout(
             base_row=None,
-            node_graph=tensor(graphs.graph),
+            base_graph=None,
             delta=Sums(tensor(bag.sub_ptr), tensor(rows), ones),
             sub_delta=tensor(np.arange(edits.num_subgraphs)),
             sub_graph=tensor(edits.graph),
@@ -90,4 +90,5 @@ def full_plan(graphs: GraphSet, edits: Edits, spec: Spec) -> Plan:
         ),
         limits=largest_values(graphs),
         num_pairs=bag.num_rows,
+        num_nodes=graphs.num_nodes,
     ).check()

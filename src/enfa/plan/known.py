@@ -40,7 +40,7 @@ class Known(NamedTuple):
     back_weight: np.ndarray | None
     out_at: np.ndarray  # int32: entries of lists in runs that name rows outside
     out_of: np.ndarray  # int32: and their lists
-    base_row: np.ndarray | None  # int32 [N], pools only
+    base_row: np.ndarray | None  # int32, pools only
 
 
 def known_map(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from enfa.plan.distinct import DistinctLayer, DistinctRows
+from enfa.plan.intern import renumbered
 
 __all__ = ["merge_rows", "widen_kinds"]
 
@@ -15,9 +16,11 @@ def _merge_layer(into: DistinctLayer, new: DistinctLayer, before: np.ndarray, re
     if new.mix is None or new.context is None:
         return rows
     assert into.context is not None and into.mix is not None
+    assert into.node_context is not None and new.node_context is not None
     seen = into.context.absorb(new.context, item_map=before if reads_input else rows)
     if new.encoder is not None and into.encoder is not None:
         seen = into.encoder.absorb(new.encoder, seen, seen)
+    into.node_context = np.concatenate([into.node_context, seen[new.node_context]])
     return into.mix.absorb(new.mix, rows, seen)
 
 
@@ -30,12 +33,12 @@ def merge_rows(into: DistinctRows, new: DistinctRows, reads_input: bool) -> None
     for mine, theirs in zip(into.layers, new.layers):
         row = _merge_layer(mine, theirs, row, reads_input)
     delta = into.deltas.absorb(new.deltas, item_map=row)
+    into.base_ptr = np.concatenate([into.base_ptr, into.base_ptr[-1] + new.base_ptr[1:]])
     into.base_row = np.concatenate([into.base_row, row[new.base_row]])
     into.sub_delta = np.concatenate([into.sub_delta, delta[new.sub_delta]])
     into.graph_rows = np.concatenate([into.graph_rows, new.graph_rows], axis=1)  # the same rows, under other numbers
     if new.sub_root is not None and into.sub_root is not None:
-        roots = np.where(new.sub_root < 0, -1, row[new.sub_root]).astype(np.int32)
-        into.sub_root = np.concatenate([into.sub_root, roots])
+        into.sub_root = np.concatenate([into.sub_root, renumbered(new.sub_root, row)])
     if new.nodes is not None and into.nodes is not None and new.node_sum is not None and into.node_sum is not None:
         sums = into.nodes.absorb(new.nodes, item_map=row)
         into.node_sum = np.concatenate([into.node_sum, sums[new.node_sum]])

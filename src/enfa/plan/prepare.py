@@ -150,7 +150,7 @@ def lean(plan: Plan, needs: Needs) -> Plan:
 
     def readout_of(readout: Readout) -> Readout:
         keep = {"delta": _without(readout.delta, "ptr", "row", "count")}
-        return _without(_changed(readout, **keep), "base_row", "node_graph", "sub_delta", "sub_graph", "sub_base")
+        return _without(_changed(readout, **keep), "base_row", "base_graph", "sub_delta", "sub_graph", "sub_base")
 
     layers = []
     for layer in plan.layers:

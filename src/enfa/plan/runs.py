@@ -61,12 +61,12 @@ class Runs:
     tables: list[Run]  # 0…L
 
 
-def mates_of(rows: DistinctRows, node_ptr: np.ndarray, sub_ptr: np.ndarray) -> Mates:
+def mates_of(rows: DistinctRows, sub_ptr: np.ndarray) -> Mates:
     """By the rows of table L that exactly two graphs use."""
-    graphs, table = len(node_ptr) - 1, rows.layers[-1].table
+    graphs, table = len(sub_ptr) - 1, rows.layers[-1].table
     users, seen = np.full((2, len(table)), NOBODY, np.int32), np.full(len(rows.deltas), NOBODY, np.int32)
     deltas = rows.deltas.heads, rows.deltas.items
-    two_users(node_ptr, rows.base_row, sub_ptr, rows.sub_delta, *deltas, seen, users)
+    two_users(rows.base_ptr, rows.base_row, sub_ptr, rows.sub_delta, *deltas, seen, users)
     both = users[:, users[1] >= 0].astype(np.int64)
     pair, count = np.unique(both.min(axis=0) * graphs + both.max(axis=0), return_counts=True)
     one, other = pair // max(graphs, 1), pair % max(graphs, 1)
@@ -80,16 +80,14 @@ def mates_of(rows: DistinctRows, node_ptr: np.ndarray, sub_ptr: np.ndarray) -> M
 
 def owners_of(
     rows: DistinctRows,
-    node_ptr: np.ndarray,
     sub_ptr: np.ndarray,
     mates: Mates,
-    uses_base: np.ndarray | None = None,
     settle: Callable[[np.ndarray], object] = len,
 ) -> tuple[np.ndarray, list[np.ndarray]]:
     """int32, for deltas, and for tables 0…L without contexts: the pair of graphs that alone uses a row, times 4, and whether
     its first one does (1), its second one (2) or both (3); or a number below 0.
 
-    ``uses_base`` bool [G]: graphs whose base rows somebody reads, all by default. ``settle`` may change the owners of a table
+    ``settle`` may change the owners of a table
     before it is asked who uses the one below. Cost: a pass over the tables.
     """
     claim = mates.claim
@@ -97,7 +95,7 @@ def owners_of(
     claim_rows(sub_ptr, rows.sub_delta, claim, deltas)
     settle(deltas)
     top = np.full(len(rows.layers[-1].table), NOBODY, np.int32)
-    claim_rows(node_ptr, rows.base_row, claim if uses_base is None else np.where(uses_base, claim, NOBODY), top)
+    claim_rows(rows.base_ptr, rows.base_row, claim, top)
     claim_keys(deltas, rows.deltas.heads, rows.deltas.items, False, top)
     settle(top)
     tables = [top]
@@ -109,10 +107,10 @@ def owners_of(
     return deltas, tables
 
 
-def runs_of(rows: DistinctRows, node_ptr: np.ndarray, sub_ptr: np.ndarray, uses_base: np.ndarray) -> Runs:
+def runs_of(rows: DistinctRows, sub_ptr: np.ndarray) -> Runs:
     """The runs in every table. Rows of a graph elsewhere count as shared by all."""
-    mates, found = mates_of(rows, node_ptr, sub_ptr), []
-    graphs = np.arange(len(uses_base))
+    mates, found = mates_of(rows, sub_ptr), []
+    graphs = np.arange(len(sub_ptr) - 1)
     first = graphs <= mates.mate
     # by pair, for first and for second graphs: the graph, times 4, and which of the two it is
     sides = np.full((2, len(graphs)), -1, np.int64)
@@ -128,5 +126,5 @@ def runs_of(rows: DistinctRows, node_ptr: np.ndarray, sub_ptr: np.ndarray, uses_
         of_sides = [np.where((owner >= 0) & (owner & bit > 0), side[pair] >> 2, -1) for bit, side in zip((1, 2), sides)]
         found.append(Run(begin, end, np.stack(of_sides).astype(np.int32)))
 
-    owners_of(rows, node_ptr, sub_ptr, mates, uses_base, settle)
+    owners_of(rows, sub_ptr, mates, settle)
     return Runs(mates, found[0], found[:0:-1])

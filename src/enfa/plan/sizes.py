@@ -127,8 +127,8 @@ class _Walk:
         for tensor in (readout.sub_delta, readout.sub_graph, readout.sub_base):
             self.put(tensor, "subgraphs")
         self.put(readout.sub_size, "subgraphs", 1)
-        self.put(readout.base_row, "nodes")
-        self.put(readout.node_graph, "nodes")
+        self.put(readout.base_row, "base rows")
+        self.put(readout.base_graph, "base rows")
         self.put(readout.delta.ptr, "deltas", more=1)
         self.put(readout.delta.row, f"{table} deltas")
         self.put(readout.delta.count, f"{table} deltas")

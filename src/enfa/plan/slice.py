@@ -59,8 +59,9 @@ class Bags:
     num_pairs: int  # the sum of these
     edited: np.ndarray  # bool [S]: those that pool base rows
     using: np.ndarray  # int64 [graphs]: how many of them each graph has
-    nodes: np.ndarray  # int64 [N], of graphs with base rows; numbers in the whole dataset
-    node_graph: np.ndarray  # int64 [N]
+    base: np.ndarray  # int32 [B], the graphs' base pools one behind the other; rows in the whole dataset
+    base_graph: np.ndarray  # int64 [B]
+    nodes: np.ndarray  # int64 [N], numbers in the whole dataset
 
     @property
     def copies_type(self) -> type[np.signedinteger]:
@@ -68,9 +69,35 @@ class Bags:
         return np.int32 if self.num_pairs < 2**31 else np.int64
 
 
-def _sums(table: KeyTable, rows: np.ndarray, wanted: Wanted, counts: type[np.signedinteger] = np.int32) -> Sums:
+@dataclass
+class _Pool:
+    """What subgraphs pool of one table."""
+
+    base: np.ndarray  # int32 [B]
+    graph: np.ndarray  # int64 [B]
+    delta: tuple[np.ndarray, np.ndarray, np.ndarray]  # ptr, row, count
+
+    def arrays(self) -> dict[str, Any]:
+        """By their names in a :class:`~enfa.plan.table.Readout`."""
+        delta = Sums(*map(torch.from_numpy, self.delta))
+        return {"base_row": torch.from_numpy(self.base), "base_graph": tensor(self.graph), "delta": delta}
+
+
+def _chosen(ptr: np.ndarray, keep: np.ndarray) -> np.ndarray:
+    """Where lists begin once only some of their entries are kept."""
+    return np.concatenate([[0], np.cumsum(keep)])[ptr].astype(np.int32)
+
+
+def _lists(
+    table: KeyTable, rows: np.ndarray, wanted: Wanted, counts: type[np.signedinteger] = np.int32
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """``(ptr, row, count)``: the items of some keys, whose rows are marked as wanted."""
     ptr, row, count = items_of(table, rows, None, counts)
-    return Sums(*map(torch.from_numpy, (ptr, wanted.replace(row), count)))
+    return ptr, wanted.replace(row), count
+
+
+def _sums(table: KeyTable, rows: np.ndarray, wanted: Wanted, counts: type[np.signedinteger] = np.int32) -> Sums:
+    return Sums(*map(torch.from_numpy, _lists(table, rows, wanted, counts)))
 
 
 class Slicer:
@@ -90,16 +117,9 @@ class Slicer:
         self._zeros = np.empty(0, np.int32)  # kinds of such edges, for all plans
 
     @cached_property
-    def uses_base(self) -> np.ndarray:
-        """bool [G]: graphs of whose bags some subgraph pools base rows."""
-        s, graphs = self.sources, len(self.sources.node_ptr) - 1
-        of_sub = np.repeat(np.arange(graphs), np.diff(s.sub_ptr))
-        return np.bincount(of_sub if s.keeps is None else of_sub[~s.keeps], minlength=graphs) > 0
-
-    @cached_property
     def runs(self) -> Runs:
         """Of all graphs, found when they are first asked for."""
-        return runs_of(self.rows, self.sources.node_ptr, self.sources.sub_ptr, self.uses_base)
+        return runs_of(self.rows, self.sources.sub_ptr)
 
     def wanted(self, table: KeyTable) -> Wanted:
         """No row of a table so far."""
@@ -153,18 +173,16 @@ class Slicer:
         return self._plan(np.asarray(graphs, np.int64), subs, tables and spec.output == "graph", runs)
 
     def bags(self, graphs: np.ndarray, subs: np.ndarray | None = None) -> Bags:
-        s, spec = self.sources, self.sources.spec
+        s, rows = self.sources, self.rows
         sub, counts = chosen_subgraphs(s.sub_ptr, graphs, subs)
         sub_graph = np.repeat(np.arange(len(graphs)), counts)
         edited = np.ones(len(sub), bool) if s.keeps is None else ~s.keeps[sub]
         using = counts if s.keeps is None else np.bincount(sub_graph[edited], minlength=len(graphs))
         sub_size = s.sub_size[sub]
-        # contexts are those of all nodes; roots alone need no base pool
-        with_base = np.arange(len(graphs)) if spec.context is not None else np.flatnonzero(using * (not spec.pruned))
-        first_node = s.node_ptr[graphs[with_base]]
-        nodes = s.node_ptr[graphs[with_base] + 1] - first_node
-        of_nodes = ranges(first_node, nodes), np.repeat(with_base, nodes)
-        return Bags(sub, sub_graph, sub_size, int(sub_size.sum()), edited, using, *of_nodes)
+        pooled = rows.base_ptr[graphs + 1] - rows.base_ptr[graphs]
+        base = rows.base_row[ranges(rows.base_ptr[graphs], pooled)], np.repeat(np.arange(len(graphs)), pooled)
+        nodes = ranges(s.node_ptr[graphs], s.node_ptr[graphs + 1] - s.node_ptr[graphs])
+        return Bags(sub, sub_graph, sub_size, int(sub_size.sum()), edited, using, *base, nodes)
 
     def _plan(self, graphs: np.ndarray, subs: np.ndarray | None, all_tables: bool, runs: bool) -> Plan:
         spec, tables, bags = self.sources.spec, self.rows, self.bags(graphs, subs)
@@ -175,33 +193,52 @@ class Slicer:
             deltas.enter(self.runs.deltas, alone)
             wanted.enter(self.runs.tables[-1], alone)
         sub_delta = deltas.add(tables.sub_delta[bags.sub])
-        delta_ptr, delta_row, delta_count = items_of(tables.deltas, deltas.rows, None, self.counts(tables.deltas))
-        base_row = wanted.add(tables.base_row[bags.nodes])
-        wanted.replace(delta_row)
-        off = self._read_off(graphs, bags.sub, bags.sub_graph, wanted)
+        # base rows are numbered first: in this order rows of one graph lie side by side
+        base_row = wanted.add(bags.base)
+        pool = _Pool(base_row, bags.base_graph, _lists(tables.deltas, deltas.rows, wanted, self.counts(tables.deltas)))
         # how many (subgraph, node) pairs a row of table L stands for
         copies = np.zeros(wanted.count, bags.copies_type)
-        add_up(base_row, bags.using[bags.node_graph], copies)
-        add_sums(delta_ptr, delta_row, delta_count, np.bincount(sub_delta, minlength=deltas.count), copies)
+        add_up(pool.base, bags.using[bags.base_graph], copies)
+        add_sums(*pool.delta, np.bincount(sub_delta, minlength=deltas.count), copies)
+        if subs is not None:  # a part of a bag may have less than the bag: what counts nothing is left out
+            counted, copies = wanted.rows[copies > 0], copies[copies > 0]
+            wanted = self.wanted(tables.layers[-1].table)
+            wanted.add(counted)
+            pool = self._pool_of_known(tables.deltas, deltas.rows, bags.base, bags.base_graph, wanted)
+        off = self._read_off(graphs, bags.sub, bags.sub_graph, wanted)
+        if wanted.count > len(copies):  # roots alone are read, and nothing is counted
+            copies = np.zeros(wanted.count, bags.copies_type)
 
         layers: list[Layer] = []
-        below: list[tuple[np.ndarray, Sums]] = []
-        base = base_row
+        pools, base, drawn = [pool], pool.base, bags.base
         for i in reversed(range(spec.num_layers)):
             before = self.wanted(tables.layers[i - 1].table if i else tables.start)
             if runs:
                 before.enter(self.runs.tables[i], alone)
-            layer, base, copies = self._layer(tables.layers[i], wanted, before, base, copies)
+            layer, base, copies = self._layer(tables.layers[i], wanted, before, bags.nodes, base, copies)
             layers.insert(0, layer)
             wanted = before
             if all_tables and i:
-                below.insert(0, (base, _sums(self.deltas(i), deltas.rows, before, self.counts(self.deltas(i)))))
-        delta = Sums(*map(torch.from_numpy, (delta_ptr, delta_row, delta_count)))
-        plan = self.assembled(graphs, bags, wanted.rows, layers, torch.from_numpy(base_row), delta, sub_delta, off)
+                if subs is None:
+                    lower = self.deltas(i)
+                    pools.insert(0, _Pool(base, pool.graph, _lists(lower, deltas.rows, before, self.counts(lower))))
+                else:  # other base rows count in this table than in the last
+                    drawn = tables.layers[i].rows.own_of(drawn)
+                    pools.insert(0, self._pool_of_known(self.deltas(i), deltas.rows, drawn, bags.base_graph, before))
+        plan = self.assembled(graphs, bags, wanted.rows, layers, pool.arrays(), sub_delta, off)
         if all_tables:
-            of_tables = [replace(plan.readout, base_row=torch.from_numpy(rows), delta=delta) for rows, delta in below]
+            of_tables = [replace(plan.readout, **pool.arrays()) for pool in pools[:-1]]
             plan.cache["readouts"] = [*of_tables, plan.readout]
         return plan
+
+    def _pool_of_known(
+        self, table: KeyTable, lists: np.ndarray, base: np.ndarray, graph: np.ndarray, wanted: Wanted
+    ) -> _Pool:
+        """Base rows and deltas without the rows that are not wanted."""
+        ptr, row, count = items_of(table, lists, None, self.counts(table))
+        base, row = wanted.known(base), wanted.known(row)
+        there, kept = base >= 0, row >= 0
+        return _Pool(base[there], graph[there], (_chosen(ptr, kept), row[kept], count[kept]))
 
     def assembled(
         self,
@@ -209,14 +246,13 @@ class Slicer:
         bags: Bags,
         start: np.ndarray,
         layers: list[Layer],
-        base_row: torch.Tensor,
-        delta: Sums,
+        pool: dict[str, Any],
         sub_delta: np.ndarray,
         off: dict[str, Any],
     ) -> Plan:
-        """A plan from its layers and pools: the rest of it. ``start`` are the rows wanted of table 0."""
+        """A plan from its layers and pools: the rest of it. ``start``: rows wanted of table 0; ``pool``: ``_Pool.arrays``."""
         s, tables = self.sources, self.rows
-        own = tables.start.heads[start].astype(np.int32)
+        own = tables.start.own_of(start)
         _, mark, degree = items_of(tables.start, start)
         of_graph = None
         if s.spec.share == "graph":
@@ -237,9 +273,7 @@ class Slicer:
             edge_mark=tensor(self.edge_mark),
             layers=layers,
             readout=Readout(
-                base_row=base_row,
-                node_graph=tensor(bags.node_graph),
-                delta=delta,
+                **pool,
                 sub_delta=tensor(sub_delta),
                 sub_graph=tensor(bags.sub_graph),
                 sub_size=tensor(bags.sub_size),
@@ -249,6 +283,7 @@ class Slicer:
             ),
             limits=s.limits,
             num_pairs=bags.num_pairs,
+            num_nodes=len(bags.nodes),
             graph_ids=tensor(graphs),
         )
         plan.cache["feature"] = each_once(len(start))  # what ``derive.readers`` would find
@@ -292,19 +327,19 @@ class Slicer:
         return Links(*map(torch.from_numpy, (self_row, ptr, before.replace(row), kind))), self_row
 
     def _layer(
-        self, layer: DistinctLayer, wanted: Wanted, before: Wanted, base: np.ndarray, copies: np.ndarray
+        self, layer: DistinctLayer, wanted: Wanted, before: Wanted, nodes: np.ndarray, base: np.ndarray, copies: np.ndarray
     ) -> tuple[Layer, np.ndarray, np.ndarray]:
         """One layer from the rows wanted of its table; also the base rows and copies of the table before."""
         if layer.mix is None:
             links, self_row = self._links(layer.rows, wanted, before)
             result = Layer(links, torch.from_numpy(copies))
         else:
-            assert layer.context is not None
+            assert layer.context is not None and layer.node_context is not None
             conv = self.wanted(layer.rows)
             source, ptr = conv.add_owns(layer.mix, wanted.rows)
             encoded = self.wanted(layer.context if layer.encoder is None else layer.encoder)
             context_row = encoded.replace(items_of(layer.mix, wanted.rows, ptr)[1])
-            of_nodes = np.bincount(context_row[base], minlength=encoded.count)
+            of_nodes = np.bincount(encoded.add(layer.node_context[nodes]), minlength=encoded.count)
             encoder, contexts = None, encoded
             if layer.encoder is not None:
                 contexts = self.wanted(layer.context)

@@ -5,20 +5,20 @@ model that runs on it does not know how many rows it saves.
 
 Worked example: the path a - b - c under node marking, one GIN layer, equal features everywhere. The conventional
 bag has nine (subgraph, node) pairs. Table 0 of the distinct plan has two rows, "unmarked" (0) and "marked" (1).
-Table 1 starts with the base rows, those of the unedited path, then has those that an edit reached::
+Table 1 starts with the base rows, those of the unedited path that some subgraph has, too, then has those that an edit
+reached::
 
     row            self_row   incoming   copies   stands for (subgraph, node)
-    0  end             0      [0]          2      (a, c) (c, a)       its base row: also a and c unedited
-    1  middle          0      [0, 0]       0      nothing: b is always affected, but b's base row
-    2  end, marked     1      [0]          2      (a, a) (c, c)
-    3  middle          0      [0, 1]       2      (a, b) (c, b)
-    4  middle, marked  1      [0, 0]       1      (b, b)
-    5  end             0      [1]          2      (b, a) (b, c)
+    0  end             0      [0]          2      (a, c) (c, a)       the base row of a and of c
+    1  end, marked     1      [0]          2      (a, a) (c, c)
+    2  middle          0      [0, 1]       2      (a, b) (c, b)
+    3  middle, marked  1      [0, 0]       1      (b, b)
+    4  end             0      [1]          2      (b, a) (b, c)
 
-so ``self_row = [0, 0, 1, 0, 1, 0]``, ``in_ptr = [0, 1, 3, 4, 6, 8, 9]``, ``in_row = [0, 0,0, 0, 0,1, 0,0, 1]``. The
-readout has ``base_row = [0, 1, 0]`` and two distinct deltas: subgraphs a and c swap {0, 1} for {2, 3}, subgraph b
-swaps {0, 0, 1} for {4, 5, 5}; so ``sub_delta = [0, 1, 0]``, and the lists of (row, count) are
-``[(0, -1), (1, -1), (2, 1), (3, 1)]`` and ``[(0, -2), (1, -1), (4, 1), (5, 2)]``.
+so ``self_row = [0, 1, 0, 1, 0]``, ``in_ptr = [0, 1, 2, 4, 6, 7]``, ``in_row = [0, 0, 0,1, 0,0, 1]``. There is no base row of b,
+which every subgraph affects. The readout has ``base_row = [0, 0]``, for a and c, and two distinct deltas: subgraphs a and c
+swap {0} for {1, 2}, subgraph b swaps {0, 0} for {3, 4, 4}; so ``sub_delta = [0, 1, 0]``, and the lists of (row, count) are
+``[(0, -1), (1, 1), (2, 1)]`` and ``[(0, -2), (3, 1), (4, 2)]``.
 """
 
 from __future__ import annotations
@@ -158,11 +158,11 @@ class Layer(Arrays):
 class Readout(Arrays):
     """What each subgraph pools: its graph's base rows (if the plan has any) plus a delta.
 
-    A graph in whose bag no subgraph needs them may lack its base rows: N counts the nodes of the others then.
+    A node that every subgraph of the bag affects, or lacks, has no base row here: what no subgraph has is in no pool.
     """
 
-    base_row: Tensor | None  # int32 [N] row of table L; None: the deltas are complete
-    node_graph: Tensor  # int64 [N]
+    base_row: Tensor | None  # int32 [B] row of table L; None: the deltas are complete
+    base_graph: Tensor | None  # int64 [B], sorted
     delta: Sums  # over rows of table L
     sub_delta: Tensor  # int64 [S]
     sub_graph: Tensor  # int64 [S]
@@ -199,6 +199,7 @@ class Plan(Arrays):
     readout: Readout
     limits: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())  # largest categorical values of x and edge_attr
     num_pairs: int = 0  # (subgraph, node) pairs of the conventional model
+    num_nodes: int = 0  # of the graphs
     y: Tensor | None = None
     graph_ids: Tensor | None = None  # int64 [num_graphs], places in the compiled dataset
     cache: dict[str, Any] = field(default_factory=dict, repr=False, init=False)

@@ -22,7 +22,11 @@ def _before(layer: DistinctLayer) -> np.ndarray:
 
 
 def first_layers(rows: DistinctRows, count: int) -> DistinctRows:
-    """What compiling for ``count`` layers would have given, but for the order of rows. Cost: one pass over the readout."""
+    """The rows that compiling for ``count`` layers would have given, in another order. Cost: one pass over the readout.
+
+    A base row that no subgraph has in the last table is in no pool here either, though one might have it this early: pools
+    are the same, written with longer deltas.
+    """
     if not 1 <= count <= len(rows.layers):
         raise ValueError(f"Expected 1 to {len(rows.layers)} layers, as compiled, got {count}")
     row = np.arange(len(rows.layers[-1].table))
@@ -36,6 +40,6 @@ def first_layers(rows: DistinctRows, count: int) -> DistinctRows:
     deltas = KeyTable()
     number = deltas.add(old.own, ptr, packed(new_row[:end], new_count[:end]))
     return DistinctRows(
-        rows.start, rows.layers[:count], deltas, row[rows.base_row].astype(np.int32), number[rows.sub_delta],
+        rows.start, rows.layers[:count], deltas, rows.base_ptr, row[rows.base_row].astype(np.int32), number[rows.sub_delta],
         rows.graph_rows[:count], rows.affected[:count],
     )  # fmt: skip

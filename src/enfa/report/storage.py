@@ -36,7 +36,7 @@ def distinct_bytes(compiled: CompiledDataset) -> dict[str, int]:
         group, _, part = name.partition(".")
         if group.startswith("layer"):
             found["edges"] += size
-        elif group in ("base_row", "sub_delta", "deltas", "sub_root", "nodes", "node_sum"):
+        elif group in ("base_ptr", "base_row", "sub_delta", "deltas", "sub_root", "nodes", "node_sum"):
             found["pairs"] += size
         elif group == "start" or part in _FEATURES:
             found["features"] += size

@@ -29,6 +29,6 @@ def test_tables_that_start_small_end_the_same(
         assert np.array_equal(table.own, other.own)
         assert np.array_equal(table.item_ptr, other.item_ptr)
         assert np.array_equal(table.a, other.a) and np.array_equal(table.b, other.b)
-    assert np.array_equal(found.base_row, expected.base_row)
+    assert np.array_equal(found.base_ptr, expected.base_ptr) and np.array_equal(found.base_row, expected.base_row)
     assert np.array_equal(found.sub_delta, expected.sub_delta)
     assert found.affected == expected.affected

@@ -67,7 +67,7 @@ class Subsample(Policy):
 
     def edits(self, graphs: GraphSet) -> Edits:
         whole, every = self.policy.edits(graphs), np.arange(graphs.num_graphs)
-        return whole.subset(graphs, every, self.draw(whole.sub_ptr, every, 0))
+        return whole.subset(graphs, every, self._drawn(whole.sub_ptr, every, graphs.first + every, 0))
 
     def draw(
         self, sub_ptr: np.ndarray, graphs: np.ndarray, epoch: int, score: np.ndarray | None = None
@@ -79,12 +79,18 @@ class Subsample(Policy):
         among those left; or, if ``greedy``, the highest are taken. Cost: a sort of the bags.
         """
         graphs = np.asarray(graphs, np.int64)
+        return self._drawn(sub_ptr, graphs, graphs, epoch, score)
+
+    def _drawn(
+        self, sub_ptr: np.ndarray, graphs: np.ndarray, places: np.ndarray, epoch: int, score: np.ndarray | None = None
+    ) -> np.ndarray:
+        """``places``: of the graphs in the dataset, which need not begin with them."""
         subs, sizes = chosen_subgraphs(sub_ptr, graphs, None)
         ptr = np.concatenate([[0], np.cumsum(sizes)])
         bag = np.repeat(np.arange(len(graphs)), sizes)
         first = _mixed(_mixed(np.zeros(1, np.uint64), self.seed), epoch)
         local = (np.arange(len(subs)) - ptr[bag]).astype(np.uint64)
-        number = _mixed(_mixed(np.broadcast_to(first, len(subs)), graphs[bag]), local)
+        number = _mixed(_mixed(np.broadcast_to(first, len(subs)), places[bag]), local)
         key = ((number >> np.uint64(11)).astype(np.float64) + 0.5) / 2.0**53  # uniform, never 0 or 1
         if score is not None:
             score = np.asarray(score, np.float64)

@@ -8,14 +8,14 @@ __all__ = ["meet_graphs", "renumber"]
 
 
 @njit(cache=True, nogil=True)
-def meet_graphs(node_ptr, base_row, sub_ptr, sub_delta, heads, items, seen, ids):
+def meet_graphs(base_ptr, base_row, sub_ptr, sub_delta, heads, items, seen, ids):
     """Graph by graph the rows of table L that it reads, into ``ids``; returns how many. ``seen`` has a False per delta.
 
     What an earlier graph's delta has is not listed again for the same delta; otherwise a row may come several times.
     """
     count = 0
-    for g in range(len(node_ptr) - 1):
-        for v in range(node_ptr[g], node_ptr[g + 1]):
+    for g in range(len(base_ptr) - 1):
+        for v in range(base_ptr[g], base_ptr[g + 1]):
             ids[count] = base_row[v]
             count += 1
         for s in range(sub_ptr[g], sub_ptr[g + 1]):

@@ -67,7 +67,7 @@ def fill_kinds(chunk, of, in_ptr, in_row, in_edge, ptr, index, other, extra, lon
 
 
 @njit(cache=True, nogil=True)
-def join_base(delta_ptr, delta_row, delta_count, base_row, node_graph, graphs, ptr, index, weight):
+def join_base(delta_ptr, delta_row, delta_count, base_row, base_graph, graphs, ptr, index, weight):
     """The lists of deltas and, behind them, of every graph's base rows, which count once."""
     deltas, entries = len(delta_ptr) - 1, len(delta_row)
     ptr[: deltas + 1] = delta_ptr
@@ -77,7 +77,7 @@ def join_base(delta_ptr, delta_row, delta_count, base_row, node_graph, graphs, p
     for k in range(len(base_row)):
         index[entries + k] = base_row[k]
         weight[entries + k] = 1
-        ptr[deltas + 1 + node_graph[k]] += 1
+        ptr[deltas + 1 + base_graph[k]] += 1
     for g in range(graphs):
         ptr[deltas + 1 + g] += ptr[deltas + g]
 

@@ -36,13 +36,13 @@ def _note(row, g, users):
 
 
 @njit(cache=True, nogil=True)
-def two_users(node_ptr, base_row, sub_ptr, sub_delta, heads, items, seen, users):
+def two_users(base_ptr, base_row, sub_ptr, sub_delta, heads, items, seen, users):
     """``users`` [2, rows]: the first two graphs that use a row of table L; the second is SHARED if there are more.
 
     ``users`` and ``seen``, one number for each delta, come as NOBODY.
     """
-    for g in range(len(node_ptr) - 1):
-        for v in range(node_ptr[g], node_ptr[g + 1]):
+    for g in range(len(base_ptr) - 1):
+        for v in range(base_ptr[g], base_ptr[g + 1]):
             _note(base_row[v], g, users)
         for s in range(sub_ptr[g], sub_ptr[g + 1]):
             delta = sub_delta[s]
@@ -73,14 +73,13 @@ def _claim(row, claim, owner):
 
 @njit(cache=True, nogil=True)
 def claim_rows(ptr, rows, claim, owner):
-    """Graph g uses ``rows[ptr[g]:ptr[g+1]]``, unless ``claim[g]`` is NOBODY.
+    """Graph g uses ``rows[ptr[g]:ptr[g+1]]``.
 
     A claim, and an owner, is four times the number of a pair of graphs, and 1 for its first, 2 for its second one, 3 for both.
     """
     for g in range(len(ptr) - 1):
-        if claim[g] != NOBODY:
-            for k in range(ptr[g], ptr[g + 1]):
-                _claim(rows[k], claim[g], owner)
+        for k in range(ptr[g], ptr[g + 1]):
+            _claim(rows[k], claim[g], owner)
 
 
 @njit(cache=True, nogil=True)

@@ -296,7 +296,7 @@ def deltas(
 ):  # fmt: skip
     """What a subgraph's pool has more (or less) than its graph's: distinct lists of (row, net count).
 
-    For a subgraph that keeps nodes, its whole pool.
+    For a subgraph that keeps nodes, its whole pool. A base row below 0 is in no pool, so nothing takes it away again.
     """
     for s in range(first, last):
         begin, end = pair_ptr[s], pair_ptr[s + 1]
@@ -308,7 +308,7 @@ def deltas(
             return s
         length = 0
         for q in range(begin, end):
-            if not keeps[s]:
+            if not keeps[s] and base[pair_node[q]] >= 0:
                 items[length] = np.int64(base[pair_node[q]]) * 2  # odd: one more; even: one less
                 length += 1
             if pair_row[q] >= 0:
@@ -331,11 +331,11 @@ def deltas(
 
 
 @njit(cache=True, nogil=True)
-def count_rows(node_ptr, sub_ptr, base, pair_ptr, pair_row, last, result):
+def count_rows(base_ptr, base, sub_ptr, pair_ptr, pair_row, last, result):
     """Distinct rows of each graph, base and affected ones. ``last[row]`` is scratch, -1 at first."""
     for g in range(len(result)):
         count = 0
-        for v in range(node_ptr[g], node_ptr[g + 1]):
+        for v in range(base_ptr[g], base_ptr[g + 1]):
             if last[base[v]] != g:
                 last[base[v]] = g
                 count += 1
