@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import torch
 
 import enfa
 from enfa.edits import Edits
+from enfa.edits.policy import GraphView
 from enfa.graphs import GraphSet
 from enfa.testing import random_graphs
 
@@ -136,3 +137,62 @@ def test_a_dataset_of_fewer_layers_knows_nothing_of_new_marks(assert_exact: Call
         models = (model, shallow)
         assert_exact(models[1 - extended], both[1 - extended][:], few, policy)
         assert_exact(models[extended], both[extended][:], [*few, *more], policy)
+
+
+class ByPosition(enfa.Policy):
+    """As many subgraphs as a graph's place in the dataset says."""
+
+    def bag(self, graph: GraphView) -> Iterable[enfa.Subgraph]:
+        for v in range(min(1 + graph.position % 3, graph.num_nodes)):
+            yield enfa.Subgraph().mark_node(v).rooted_at(v)
+
+
+@pytest.mark.parametrize("kind", ["distinct", "full"])
+@pytest.mark.parametrize("policy", [enfa.Subsample(enfa.NodeMarking(), count=2, seed=3), ByPosition()], ids=repr)
+@pytest.mark.parametrize("output", ["graph", "root"])
+def test_what_compiling_everything_at_once_would_plan(
+    policy: enfa.Policy, kind: str, output: str, assert_exact: Callable
+) -> None:
+    """Also where the policy draws, or depends on the place of a graph, and for graphs without nodes."""
+    empty = random_graphs(1, 1, seed=1, **CHANNELS)[0]
+    empty.x, empty.edge_index, empty.edge_attr = empty.x[:0], empty.edge_index[:, :0], empty.edge_attr[:0]
+    graphs = [*random_graphs(4, 6, seed=1, **CHANNELS), empty, *random_graphs(5, 9, seed=2, **CHANNELS), empty]
+    torch.manual_seed(0)
+    options = {"readout": output, "norm": None} if output == "root" else {}  # pruned: only what a root reads
+    model = enfa.DSGNN([3, 2], 6, 2, 3, "gine", edge_channels=[3, 2], **options).double()
+    compiled = enfa.compile(graphs[:3], policy, model.spec, progress=False, kind=kind)
+    compiled.extend(graphs[3:5])
+    compiled.extend(graphs[5:])
+    at_once = enfa.compile(graphs, policy, model.spec, progress=False, kind=kind)
+    assert compiled.sources.sub_ptr.tolist() == at_once.sources.sub_ptr.tolist()
+    assert compiled.cost().rows == at_once.cost().rows
+    assert_exact(model, compiled[:], graphs, policy)
+    torch.testing.assert_close(model(compiled[[9, 4, 1]]), model(at_once[[9, 4, 1]]), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("options", [{}, {"readout": "root", "norm": None}, {"readout": "node"}], ids=str)
+def test_a_dataset_of_nothing_is_extended(options: dict, assert_exact: Callable) -> None:
+    graphs = random_graphs(3, 6, seed=1, **CHANNELS)
+    empty = graphs[0].clone()
+    empty.x, empty.edge_index, empty.edge_attr = empty.x[:0], empty.edge_index[:, :0], empty.edge_attr[:0]
+    torch.manual_seed(0)
+    model = enfa.DSGNN([3, 2], 6, 2, 3, "gine", edge_channels=[3, 2], **options).double()
+    compiled = enfa.compile([empty], enfa.NodeMarking(), model.spec, progress=False)
+    compiled.extend([empty, *graphs])
+    assert compiled[[0, 1]].num_pairs == 0
+    assert_exact(model, compiled[:], [empty, empty, *graphs], enfa.NodeMarking())
+
+
+def test_datasets_that_share_tables_are_extended_by_other_graphs(assert_exact: Callable) -> None:
+    """Contexts of nodes belong to a dataset, not to the tables that it shares with one of fewer layers."""
+    policy, graphs = enfa.NodeMarking(), random_graphs(9, 6, seed=1, **CHANNELS)
+    models = []
+    for layers in (3, 2):
+        torch.manual_seed(0)
+        models.append(enfa.DSSGNN([3, 2], 6, 2, layers, "gine", edge_channels=[3, 2]).double())
+    deep = enfa.compile(graphs[:3], policy, models[0].spec, progress=False)
+    shallow = deep.first_layers(2)
+    deep.extend(graphs[3:6])
+    shallow.extend(graphs[6:])
+    assert_exact(models[0], deep[:], graphs[:6], policy)
+    assert_exact(models[1], shallow[:], [*graphs[:3], *graphs[6:]], policy)

@@ -60,7 +60,7 @@ def _arrays(compiled: CompiledDataset) -> dict[str, np.ndarray]:
             tables["nodes"] = rows.nodes
         for i, layer in enumerate(rows.layers):
             tables |= {f"layer{i}.{name}": table for name, table in layer.tables.items()}
-            found[f"layer{i}.node_context"] = layer.node_context  # type: ignore[assignment]
+        found |= {f"layer{i}.node_context": array for i, array in enumerate(rows.node_context)}
         for name, table in tables.items():
             found |= {f"{name}.{part}": array for part, array in _table_arrays(table).items()}
         names = ("base_ptr", "base_row", "sub_delta", "graph_rows", "sub_root", "node_sum")
@@ -169,14 +169,15 @@ def load_compiled(
     if "base_row" in arrays:
         layers = [
             DistinctLayer(
-                required(f"layer{i}.rows"), table(f"layer{i}.context"), table(f"layer{i}.encoder"), table(f"layer{i}.mix"),
-                arrays.get(f"layer{i}.node_context"),
+                required(f"layer{i}.rows"), *(table(f"layer{i}.{n}") for n in ("context", "encoder", "mix"))
             )
             for i in range(spec.num_layers)
         ]
         rows = DistinctRows(
             required("start"), layers, required("deltas"), arrays["base_ptr"], arrays["base_row"], arrays["sub_delta"],
-            arrays["graph_rows"], header["affected"], arrays.get("sub_root"), table("nodes"), arrays.get("node_sum"),
+            arrays["graph_rows"], header["affected"], arrays.get("sub_root"),
+            [arrays[f"layer{i}.node_context"] for i in range(spec.num_layers) if spec.context is not None],
+            table("nodes"), arrays.get("node_sum"),
         )  # fmt: skip
     else:
         graphs = (

@@ -65,18 +65,22 @@ class _Arranger:
         if item is not None:
             item.wanted.replace(named)
 
-    def layer(self, layer: DistinctLayer, table: _Order, before: _Order, reads_input: bool) -> None:
+    def layer(
+        self, layer: DistinctLayer, of_node: np.ndarray, table: _Order, before: _Order, reads_input: bool
+    ) -> np.ndarray:
+        """``of_node``: each node's encoded context, where there are any; returns their new numbers."""
         rows = table
         if layer.mix is not None:
-            assert layer.context is not None and layer.node_context is not None
+            assert layer.context is not None
             rows, contexts = _Order(layer.rows), _Order(layer.context)
             encoded = contexts if layer.encoder is None else _Order(layer.encoder)
             self.take(table, rows, encoded)
-            layer.node_context = encoded.wanted.add(layer.node_context)
+            of_node = encoded.wanted.add(of_node)
             if layer.encoder is not None:
                 self.take(encoded, contexts, contexts)
             self.take(contexts, None, before if reads_input else rows)
         self.take(rows, before, before)
+        return of_node
 
     def join(self) -> None:
         for table, (own, ptr, items), own_order, item_order in self.apart:
@@ -111,10 +115,10 @@ def arrange(rows: DistinctRows, sub_ptr: np.ndarray, reads_input: bool) -> None:
         nodes = _Order(rows.nodes)
         nodes.wanted.add(np.arange(len(rows.nodes), dtype=np.int32))
         arranger.take(nodes, None, top)
-    order = top
-    for layer, below, owner in zip(rows.layers[::-1], [*rows.layers[-2::-1], None], owners[-2::-1]):
-        before = _Order(rows.start if below is None else below.table, owner)
-        arranger.layer(layer, order, before, reads_input)
+    order, contexts = top, rows.node_context or [_NONE] * len(rows.layers)
+    for i in reversed(range(len(rows.layers))):
+        before = _Order(rows.layers[i - 1].table if i else rows.start, owners[i])
+        contexts[i] = arranger.layer(rows.layers[i], contexts[i], order, before, reads_input)
         order = before
     arranger.take(order, None, None)
     arranger.join()

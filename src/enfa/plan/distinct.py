@@ -37,7 +37,6 @@ class DistinctLayer:
     context: KeyTable | None = None  # degree or 0, (row, how many subgraphs of the bag)
     encoder: KeyTable | None = None  # own context, (incoming context, edge kind)
     mix: KeyTable | None = None  # row, (row of the encoded context, 0)
-    node_context: np.ndarray | None = None  # int32 [N], each node's row of the encoded context
 
     @property
     def table(self) -> KeyTable:
@@ -62,6 +61,7 @@ class DistinctRows:
     graph_rows: np.ndarray  # int64 [L, G], rows that each graph alone needs, tables 1..L
     affected: list[int] = field(default_factory=list)  # looked-up rows, tables 1..L
     sub_root: np.ndarray | None = None  # int32 [S, roots], row of table L, -1 for none; only for spec.output "root"
+    node_context: list[np.ndarray] = field(default_factory=list)  # int32 [N], layers 1..L: each node's encoded context
     nodes: KeyTable | None = None  # 0, (row of table L, how many subgraphs); only for spec.output "node"
     node_sum: np.ndarray | None = None  # int32 [N], row of ``nodes``
 
@@ -232,7 +232,7 @@ class _Builder:
 def distinct_rows_of(graphs: GraphSet, edits: Edits, spec: Spec, kind: np.ndarray) -> DistinctRows:
     """Enumerate and number the distinct rows of some graphs. ``kind[N]`` is from :func:`start_kinds`."""
     builder = _Builder(graphs, edits, spec, kind)
-    layers, affected, graph_rows = [], [], []
+    layers, affected, graph_rows, node_context = [], [], [], []
     for i in range(1, spec.num_layers + 1):
         layer_context = builder.context() if spec.context == "input" else None
         layer = DistinctLayer(builder.conv(spec.num_layers - i if spec.pruned else -1))
@@ -241,12 +241,15 @@ def distinct_rows_of(graphs: GraphSet, edits: Edits, spec: Spec, kind: np.ndarra
         if spec.context == "output":
             layer_context = builder.context()
         if layer_context is not None:
-            layer.context, layer.encoder, layer.node_context = layer_context
-            layer.mix = builder.mix(layer.node_context)
+            layer.context, layer.encoder, of_node = layer_context
+            layer.mix = builder.mix(of_node)
+            node_context.append(of_node)
         layers.append(layer)
     pools, sub_delta = builder.pools()
     base = builder.base_pools()
-    rows = DistinctRows(builder.start, layers, pools, *base, sub_delta, np.stack(graph_rows), affected)
+    rows = DistinctRows(
+        builder.start, layers, pools, *base, sub_delta, np.stack(graph_rows), affected, node_context=node_context
+    )
     if spec.output == "root":
         rows.sub_root = builder.root_rows()
     elif spec.output == "node":

@@ -10,18 +10,18 @@ from enfa.plan.intern import renumbered
 __all__ = ["merge_rows", "widen_kinds"]
 
 
-def _merge_layer(into: DistinctLayer, new: DistinctLayer, before: np.ndarray, reads_input: bool) -> np.ndarray:
-    """Merge one layer; ``before`` translates rows of the table before. Returns the translation of its table."""
+def _merge_layer(
+    into: DistinctLayer, new: DistinctLayer, before: np.ndarray, reads_input: bool
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Merge one layer; ``before`` translates rows of the table before. Returns the translations of its table and contexts."""
     rows = into.rows.absorb(new.rows, before, before)
     if new.mix is None or new.context is None:
-        return rows
+        return rows, None
     assert into.context is not None and into.mix is not None
-    assert into.node_context is not None and new.node_context is not None
     seen = into.context.absorb(new.context, item_map=before if reads_input else rows)
     if new.encoder is not None and into.encoder is not None:
         seen = into.encoder.absorb(new.encoder, seen, seen)
-    into.node_context = np.concatenate([into.node_context, seen[new.node_context]])
-    return into.mix.absorb(new.mix, rows, seen)
+    return into.mix.absorb(new.mix, rows, seen), seen
 
 
 def merge_rows(into: DistinctRows, new: DistinctRows, reads_input: bool) -> None:
@@ -30,8 +30,10 @@ def merge_rows(into: DistinctRows, new: DistinctRows, reads_input: bool) -> None
     Cost: one look-up per distinct row of ``new``. The graphs of ``new`` come after those of ``into``.
     """
     row = into.start.absorb(new.start)
-    for mine, theirs in zip(into.layers, new.layers):
-        row = _merge_layer(mine, theirs, row, reads_input)
+    for i, (mine, theirs) in enumerate(zip(into.layers, new.layers)):
+        row, seen = _merge_layer(mine, theirs, row, reads_input)
+        if seen is not None:
+            into.node_context[i] = np.concatenate([into.node_context[i], seen[new.node_context[i]]])
     delta = into.deltas.absorb(new.deltas, item_map=row)
     into.base_ptr = np.concatenate([into.base_ptr, into.base_ptr[-1] + new.base_ptr[1:]])
     into.base_row = np.concatenate([into.base_row, row[new.base_row]])

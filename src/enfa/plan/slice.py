@@ -215,7 +215,8 @@ class Slicer:
             before = self.wanted(tables.layers[i - 1].table if i else tables.start)
             if runs:
                 before.enter(self.runs.tables[i], alone)
-            layer, base, copies = self._layer(tables.layers[i], wanted, before, bags.nodes, base, copies)
+            contexts = tables.node_context[i][bags.nodes] if tables.node_context else None
+            layer, base, copies = self._layer(tables.layers[i], wanted, before, contexts, base, copies)
             layers.insert(0, layer)
             wanted = before
             if all_tables and i:
@@ -327,25 +328,34 @@ class Slicer:
         return Links(*map(torch.from_numpy, (self_row, ptr, before.replace(row), kind))), self_row
 
     def _layer(
-        self, layer: DistinctLayer, wanted: Wanted, before: Wanted, nodes: np.ndarray, base: np.ndarray, copies: np.ndarray
+        self,
+        layer: DistinctLayer,
+        wanted: Wanted,
+        before: Wanted,
+        of_nodes: np.ndarray | None,
+        base: np.ndarray,
+        copies: np.ndarray,
     ) -> tuple[Layer, np.ndarray, np.ndarray]:
-        """One layer from the rows wanted of its table; also the base rows and copies of the table before."""
+        """One layer from the rows wanted of its table, and the encoded contexts ``of_nodes`` of the graphs.
+
+        Also the base rows and copies of the table before.
+        """
         if layer.mix is None:
             links, self_row = self._links(layer.rows, wanted, before)
             result = Layer(links, torch.from_numpy(copies))
         else:
-            assert layer.context is not None and layer.node_context is not None
+            assert layer.context is not None and of_nodes is not None
             conv = self.wanted(layer.rows)
             source, ptr = conv.add_owns(layer.mix, wanted.rows)
             encoded = self.wanted(layer.context if layer.encoder is None else layer.encoder)
             context_row = encoded.replace(items_of(layer.mix, wanted.rows, ptr)[1])
-            of_nodes = np.bincount(encoded.add(layer.node_context[nodes]), minlength=encoded.count)
+            nodes = np.bincount(encoded.add(of_nodes), minlength=encoded.count)
             encoder, contexts = None, encoded
             if layer.encoder is not None:
                 contexts = self.wanted(layer.context)
                 encoder, _ = self._links(layer.encoder, encoded, contexts)
             sums = _sums(layer.context, contexts.rows, before if self.sources.spec.context == "input" else conv)
-            context = Context(sums, encoder, tensor(of_nodes))
+            context = Context(sums, encoder, tensor(nodes))
             conv_copies = np.zeros(conv.count, copies.dtype)
             add_up(source, copies, conv_copies)
             links, self_row = self._links(layer.rows, conv, before)

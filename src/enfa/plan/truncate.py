@@ -41,5 +41,5 @@ def first_layers(rows: DistinctRows, count: int) -> DistinctRows:
     number = deltas.add(old.own, ptr, packed(new_row[:end], new_count[:end]))
     return DistinctRows(
         rows.start, rows.layers[:count], deltas, rows.base_ptr, row[rows.base_row].astype(np.int32), number[rows.sub_delta],
-        rows.graph_rows[:count], rows.affected[:count],
+        rows.graph_rows[:count], rows.affected[:count], node_context=rows.node_context[:count],
     )  # fmt: skip
