@@ -6,7 +6,7 @@ from canonical import Numbers, of_plan
 from cases import POLICIES
 
 import enfa
-from enfa.plan.identity import _over_links, _over_links_there, mix64, row_identities
+from enfa.plan.identity import _over_links_there, mix64, over_links, row_identities
 from enfa.testing import degenerate_graphs, random_graphs
 
 SPECS = [
@@ -52,4 +52,4 @@ def test_the_kernel_hashes_as_pytorch_does() -> None:
     before = mix64(torch.arange(len(plan.feature)), 99)
     edge = mix64(torch.arange(len(plan.edge_mark)))
     links = plan.layers[0].links
-    assert torch.equal(_over_links(before, links, edge), _over_links_there(before, links, edge))
+    assert torch.equal(over_links(before, links, edge), _over_links_there(before, links, edge))

@@ -26,7 +26,7 @@ from enfa.plan.intern import KeyTable, packed
 from enfa.plan.kernels.walk import base_rows, count_rows, deltas, root_rows, start_pairs, walk
 from enfa.plan.spec import Spec
 
-__all__ = ["DistinctLayer", "DistinctRows", "distinct_rows_of", "start_kinds"]
+__all__ = ["Builder", "DistinctLayer", "DistinctRows", "distinct_rows_of", "start_kinds"]
 
 
 @dataclass
@@ -76,7 +76,7 @@ def start_kinds(graphs: GraphSet, share: str) -> tuple[np.ndarray, np.ndarray, n
     return kind.reshape(-1), values % max(len(graphs.x), 1), values // max(len(graphs.x), 1)
 
 
-class _Builder:
+class Builder:
     """Carries the base rows and the affected (node, row) pairs from table to table."""
 
     def __init__(self, graphs: GraphSet, edits: Edits, spec: Spec, kind: np.ndarray) -> None:
@@ -114,7 +114,8 @@ class _Builder:
         g, e, table = self.graphs, self.edits, KeyTable()
         if depth < 0:
             hubs.check_pairs(g, e, self.pair_ptr, self.pair_node)
-        base = self._over_graphs(table, self.base)
+        # where every subgraph lists all of its nodes, there are no base rows
+        base = np.full_like(self.base, -1) if self.keeps.all() else self.over_graphs(table, self.base)
         seen, reach = np.full(g.num_nodes, -1, np.int64), np.full(g.num_nodes, -1, np.int64)
         kind, need = self.kind.copy(), np.array([0, 0, 0, hubs.LOOKED_AT])
         order = hubs.sorted_edges(g, self.base, self.kind)
@@ -142,7 +143,8 @@ class _Builder:
         self.pair_node, self.pair_row = node[: ptr[-1]].copy(), row[: ptr[-1]].copy()
         return table
 
-    def _over_graphs(self, table: KeyTable, row: np.ndarray) -> np.ndarray:
+    def over_graphs(self, table: KeyTable, row: np.ndarray) -> np.ndarray:
+        """A layer over the unedited graphs: the row of every node from ``row``, its number in the table read."""
         g = self.graphs
         table.reserve(g.num_nodes, g.num_edges)
         result = np.empty(g.num_nodes, np.int32)
@@ -156,7 +158,7 @@ class _Builder:
         edited = np.repeat(~self.keeps, np.diff(self.pair_ptr))
         return bag - np.bincount(self.pair_node[edited], minlength=g.num_nodes)
 
-    def over_bag(self, own: np.ndarray) -> tuple[KeyTable, np.ndarray]:
+    def over_bag(self, own: np.ndarray, table: KeyTable | None = None) -> tuple[KeyTable, np.ndarray]:
         """For every node the multiset of its rows over the bag."""
         g, present, rest = self.graphs, self.pair_row >= 0, self.unaffected()
         order = np.lexsort((self.pair_row[present], self.pair_node[present]))
@@ -167,7 +169,7 @@ class _Builder:
         count = np.concatenate([count, rest[rest > 0]])
         order = np.argsort(node, kind="stable")
         ptr = np.concatenate([[0], np.cumsum(np.bincount(node, minlength=g.num_nodes))])
-        table = KeyTable()
+        table = KeyTable() if table is None else table
         return table, table.add(own, ptr, packed(row, count)[order])
 
     def context(self) -> tuple[KeyTable, KeyTable | None, np.ndarray]:
@@ -179,7 +181,7 @@ class _Builder:
         if not self.spec.context_encoder:
             return contexts, None, of_node
         encoder = KeyTable()
-        return contexts, encoder, self._over_graphs(encoder, of_node)
+        return contexts, encoder, self.over_graphs(encoder, of_node)
 
     def mix(self, of_node: np.ndarray) -> KeyTable:
         """Rows that see their node's context: (row, context) pairs. Base rows that count nothing are left out later."""
@@ -231,7 +233,7 @@ class _Builder:
 
 def distinct_rows_of(graphs: GraphSet, edits: Edits, spec: Spec, kind: np.ndarray) -> DistinctRows:
     """Enumerate and number the distinct rows of some graphs. ``kind[N]`` is from :func:`start_kinds`."""
-    builder = _Builder(graphs, edits, spec, kind)
+    builder = Builder(graphs, edits, spec, kind)
     layers, affected, graph_rows, node_context = [], [], [], []
     for i in range(1, spec.num_layers + 1):
         layer_context = builder.context() if spec.context == "input" else None

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from enfa.plan.derive import segment_ids, target_rows
-from enfa.plan.kernels.identity import over_links
+from enfa.plan.kernels import identity as kernels
 from enfa.plan.table import Links, Plan, Sums
 
-__all__ = ["MULTIPLIERS", "mix64", "row_identities"]
+__all__ = ["MULTIPLIERS", "content", "mix64", "over_links", "row_identities"]
 
 MULTIPLIERS = (-0x4B47D0C5A1F2E9A3, -0x61C8864680B583EB, 0x2545F4914F6CDD1D)
 
@@ -26,7 +26,7 @@ def mix64(value: Tensor, salt: int | Tensor = 0) -> Tensor:
     return value ^ ((value >> 29) & 0x7FFFFFFFF)
 
 
-def _content(values: Tensor) -> Tensor:
+def content(values: Tensor) -> Tensor:
     """int64 [n]: a number per feature row, from its bits."""
     if values.is_floating_point():
         values = values.double().view(torch.int64)
@@ -34,11 +34,12 @@ def _content(values: Tensor) -> Tensor:
     return mix64(values + column).sum(1) if values.shape[1] else values.new_zeros(len(values))
 
 
-def _over_links(before: Tensor, links: Links, edge: Tensor) -> Tensor:
+def over_links(before: Tensor, links: Links, edge: Tensor) -> Tensor:
+    """Of rows that pass messages, from the identities ``before`` and a number for every edge kind."""
     if before.device.type == "cpu":
         out = torch.empty(links.num_rows, dtype=torch.int64)
         raw = (before, links.self_row, links.in_ptr, links.in_row, links.in_edge, edge, out)
-        over_links(*(t.numpy() for t in raw))
+        kernels.over_links(*(t.numpy() for t in raw))
         return out
     return _over_links_there(before, links, edge)
 
@@ -60,7 +61,7 @@ def row_identities(plan: Plan) -> list[tuple[Tensor, Tensor, Tensor]]:
     """For layers 1…L the identities of (conv rows, contexts, table rows). Computed once per plan."""
     if "identities" in plan.cache:
         return plan.cache["identities"]
-    now = _content(plan.x)[plan.feature] + mix64(plan.mark, 11)
+    now = content(plan.x)[plan.feature] + mix64(plan.mark, 11)
     if plan.degree is not None:
         now = now + mix64(plan.degree, 13)
     if plan.graph is not None:
@@ -68,18 +69,18 @@ def row_identities(plan: Plan) -> list[tuple[Tensor, Tensor, Tensor]]:
         graph = plan.graph if plan.graph_ids is None else plan.graph_ids[plan.graph]
         now = now + mix64(graph, 19)
     now = mix64(now)
-    edge = mix64(_content(plan.edge_mark), 23)
+    edge = mix64(content(plan.edge_mark), 23)
     if plan.edge_attr is not None:
-        edge = edge + _content(plan.edge_attr)
+        edge = edge + content(plan.edge_attr)
     found = []
     for layer in plan.layers:
-        conv = _over_links(now, layer.links, edge)
+        conv = over_links(now, layer.links, edge)
         table = conv if layer.source is None else conv[layer.source]
         seen = conv[:0]
         if layer.context is not None and layer.context_row is not None:
             seen = _over_sums(now if plan.spec.context == "input" else conv, layer.context.sums)
             if layer.context.links is not None:
-                seen = _over_links(seen, layer.context.links, edge)
+                seen = over_links(seen, layer.context.links, edge)
             table = mix64(table + mix64(seen[layer.context_row], 29))
         found.append((conv, seen, table))
         now = table

@@ -1,0 +1,7 @@
+"""Rows to compute with, and the verbs of a bag: any module is a model."""
+
+from enfa.nn.bag.bag import Bag
+from enfa.nn.bag.rows import Rows
+from enfa.nn.bag.trace import make_bag, trace
+
+__all__ = ["Bag", "Rows", "make_bag", "trace"]

@@ -1,0 +1,217 @@
+"""A bag of subgraphs, as a model sees it: a few verbs, whatever the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor, nn
+
+from enfa.graphs.names import unknown
+from enfa.nn.bag.convs import message_pass
+from enfa.nn.bag.operations import refuse
+from enfa.nn.bag.pools import attended, largest, list_sizes
+from enfa.nn.bag.rows import EDGES, Rows
+from enfa.nn.segment import gather, weighted_sum
+from enfa.plan.steps.step import Step
+from enfa.plan.steps.table import StepPlan, Table
+
+__all__ = ["Bag"]
+
+POOLS = ("sum", "mean", "max", "softmax")
+
+
+class Bag(StepPlan):
+    """What ``model(bag)`` computes with. Rows are of *pairs* (subgraph, node), of *nodes* or of *subgraphs*.
+
+    Graphs are told apart by all plans alike: what is pooled to graphs is an ordinary tensor [graphs, channels].
+    """
+
+    def _rows(self, value: Tensor, number: int) -> Rows:
+        return Rows(value, self, number)
+
+    def _step(self, step: Step) -> int:
+        return self.program.number(step)
+
+    def note_dropout(self) -> None:
+        """Dropout is used on rows; only who traces a model wants to know."""
+
+    @property
+    def x(self) -> Rows:
+        """Features: floats, or categorical columns (int64) for ``nn.Embedding``. Pairs."""
+        return self._rows(gather(self.x_rows, self.feature, self.cache, "feature"), 0)
+
+    @property
+    def mark(self) -> Rows:
+        """[pairs, mark channels]: what the policy marks nodes with. Pairs."""
+        return self._rows(self.mark_rows.index_select(0, self.marked), 0)
+
+    @property
+    def edge_attr(self) -> Rows:
+        """The attributes of edges, one row for each kind; :meth:`propagate` takes them, embedded or as they are."""
+        if self.edge_rows is None:
+            raise ValueError("Expected graphs with 'edge_attr', because the model reads it, got none")
+        return self._rows(self.edge_rows, EDGES)
+
+    @property
+    def edge_mark(self) -> Rows:
+        """[edges, edge mark channels]: what the policy marks edges with."""
+        return self._rows(self.edge_mark_rows, EDGES)
+
+    def propagate(
+        self, conv: nn.Module, h: Rows, edge_attr: Rows | None = None, *, along: str = "nodes", **more: Any
+    ) -> Rows:
+        """One round of messages by a PyG conv: pairs along the edges of their subgraph, nodes along those of their graph.
+
+        ``along="subgraphs"``: node v in subgraph j hears of itself in the subgraphs whose roots are neighbours of j's root.
+        ``edge_attr``: from :attr:`edge_attr`, for convs that read it. Further arguments go to the conv; those that are Rows of
+        edges, such as edge weights, too.
+        """
+        self._check(h, ("pairs", "nodes"), "propagate")
+        if along not in ("nodes", "subgraphs"):
+            raise unknown("along", along, ("nodes", "subgraphs"))
+        if along == "subgraphs" and h.kind != "pairs":
+            raise ValueError(f"Expected Rows of pairs for along='subgraphs', got {h}")
+        of_edges = {"edge_attr": edge_attr} if edge_attr is not None else {}
+        of_edges |= {name: value for name, value in more.items() if isinstance(value, Rows) and value.number == EDGES}
+        rest = {name: value for name, value in more.items() if name not in of_edges}
+        for name, value in of_edges.items():
+            if not isinstance(value, Rows) or value.number != EDGES:
+                raise TypeError(f"Expected {name} to be made from bag.edge_attr or bag.edge_mark, got {value!r}")
+        number = self._step(Step("propagate", h.kind, (h.number,), bool(of_edges), along))
+        return message_pass(conv, h, self, number, of_edges, rest)
+
+    def across(self, h: Rows, how: str = "sum") -> Rows:
+        """Of every node its rows in all subgraphs that contain it, summed up, or their mean or maximum. Nodes."""
+        self._check(h, ("pairs",), "across")
+        number = self._step(Step("across", "nodes", (h.number,)))
+        return self._rows(self._pooled(h.value, self.tables[number], how, None), number)
+
+    def root(self, h: Rows) -> Rows:
+        """Of every subgraph the row of its root; of both ends, added, where the root is an edge. Subgraphs."""
+        self._check(h, ("pairs",), "root")
+        number = self._step(Step("root", "subgraphs", (h.number,)))
+        return self._rows(self._pooled(h.value, self.tables[number], "sum", None), number)
+
+    def diagonal(self, h: Rows) -> Rows:
+        """Of every node its row in its own subgraph, whose root it is. Nodes."""
+        self._check(h, ("pairs",), "diagonal")
+        return self._read(h, Step("diagonal", "nodes", (h.number,)))
+
+    def pool(self, h: Rows, how: str = "sum", score: Rows | None = None) -> Any:
+        """Pairs -> subgraphs; subgraphs or nodes -> graphs, a tensor [graphs, channels]. An empty pool is zero.
+
+        ``how``: ``"sum"``, ``"mean"``, ``"max"``, or ``"softmax"``: a mean weighted by the softmax of ``score`` (one column, or as many
+        as ``h`` has), Rows of the same table.
+        """
+        self._check(h, ("pairs", "nodes", "subgraphs"), "pool")
+        if (how == "softmax") != (score is not None):
+            raise ValueError(f"Expected a score for how='softmax' and for nothing else, got how={how!r}, score={score!r}")
+        if score is not None:
+            like = self.common([h, score], "pool")
+            h, score = like.of(self.moved(h, like.number)), like.of(self.moved(score, like.number))
+        target = "subgraphs" if h.kind == "pairs" else "graphs"
+        number = self._step(Step("pool", target, (h.number,)))
+        table = self.tables[number]
+        value = self._pooled(h.value, table, how, None if score is None else score.value)
+        if target == "subgraphs":
+            return self._rows(value, number)
+        return value if table.place is None else value.index_select(0, table.place)
+
+    def spread(self, h: Rows) -> Rows:
+        """Subgraphs or nodes -> pairs: every pair gets the row of its subgraph, or of its node."""
+        if isinstance(h, Tensor):
+            raise TypeError(
+                f"Expected Rows of subgraphs or nodes to spread, got a tensor {list(h.shape)}: what was pooled to graphs is no "
+                f"longer Rows"
+            )
+        self._check(h, ("nodes", "subgraphs"), "spread")
+        return self._read(h, Step("spread", "pairs", (h.number,)))
+
+    def each(self, h: Rows) -> Tensor:
+        """A row for every node or subgraph of the batch, in PyG's order: an ordinary tensor, for node-level outputs."""
+        self._check(h, ("nodes", "subgraphs"), "each")
+        table = self.tables[h.number]
+        assert table.place is not None
+        return gather(h.value, table.place, table.cache, "place")
+
+    def _check(self, h: Any, kinds: Sequence[str], verb: str) -> None:
+        if not isinstance(h, Rows):
+            raise TypeError(f"Expected Rows of {' or '.join(kinds)} for bag.{verb}, got {type(h).__name__}")
+        if h.bag is not self:
+            raise ValueError(f"Expected Rows of this bag for bag.{verb}, got Rows of another one")
+        if h.kind not in kinds:
+            raise ValueError(f"Expected Rows of {' or '.join(kinds)} for bag.{verb}, got Rows of {h.kind}")
+
+    def _read(self, h: Rows, step: Step) -> Rows:
+        number = self._step(step)
+        table = self.tables[number]
+        assert table.own is not None
+        return self._rows(gather(h.value, table.own, table.cache, "own"), number)
+
+    def _pooled(self, value: Tensor, table: Table, how: str, score: Tensor | None) -> Tensor:
+        if how not in POOLS:
+            raise unknown("how", how, POOLS)
+        assert table.sums is not None
+        if how in ("sum", "mean"):
+            total = weighted_sum(value, table.sums)
+            if table.parts is not None:
+                total = weighted_sum(total, table.parts)
+            return total if how == "sum" else total / list_sizes(table).to(total.dtype)[:, None]
+        if how == "max":
+            return largest(value, table)
+        assert score is not None
+        return attended(value, score, table)
+
+    # Rows of different tables
+
+    def common(self, rows: Sequence[Rows], func: Any) -> Rows:
+        """Some Rows, of the table in which all of these can be found."""
+        first = rows[0]
+        for other in rows[1:]:
+            if other.bag is not self:
+                raise refuse(func, "meets Rows of two bags")
+            first = self._both(first, other, func)
+        return first
+
+    def _both(self, one: Rows, other: Rows, func: Any) -> Rows:
+        if one.number == other.number or self._way(one.number, other.number) is not None:
+            return one
+        if self._way(other.number, one.number) is not None:
+            return other
+        if one.kind != other.kind:
+            raise refuse(
+                func, f"meets Rows of {one.kind} with Rows of {other.kind} (bag.spread brings nodes and subgraphs to pairs)"
+            )
+        low, high = sorted((one.number, other.number))
+        number = self._step(Step("join", one.kind, (low, high)))
+        return self._rows(self.moved(one, number), number)
+
+    def moved(self, rows: Rows, number: int) -> Tensor:
+        """The values of Rows, as rows of another table in which each of them can be found."""
+        if rows.number == number:
+            return rows.value
+        index = self._way(number, rows.number)
+        assert index is not None
+        return gather(rows.value, index, self.cache, f"way {number} {rows.number}")
+
+    def _way(self, begin: int, end: int) -> Tensor | None:
+        """Of every row of one step the row of the same pair, node or subgraph in an earlier one; None where there is none."""
+        name = f"found {begin} {end}"
+        if name not in self.cache:
+            self.cache[name] = self._search(begin, end)
+        return self.cache[name]
+
+    def _search(self, begin: int, end: int) -> Tensor | None:
+        if begin < end or EDGES in (begin, end):
+            return None
+        step, table = self.program.steps[begin], self.tables[begin]
+        if step.op not in ("propagate", "join"):
+            return None
+        for read, index in zip(step.reads, table.parents):
+            if read == end:
+                return index
+            further = self._way(read, end)
+            if further is not None:
+                return further.index_select(0, index)
+        return None

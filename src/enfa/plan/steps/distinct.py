@@ -1,0 +1,191 @@
+"""The distinct rows of any program, over many graphs.
+
+Every table is a table of keys (own row, multiset of (row, number) items), whatever its step: two rows are the same row when
+their keys are. What differs between steps is which rows a pair, node or subgraph reads. Pairs are written down as in
+:class:`~enfa.plan.steps.pairs.PairRows`, so that a model that does not mix subgraphs never looks at all pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from enfa.edits import Edits
+from enfa.graphs import GraphSet
+from enfa.plan.distinct import Builder
+from enfa.plan.intern import KeyTable, packed
+from enfa.plan.kernels.walk import deltas, root_rows
+from enfa.plan.spec import Spec
+from enfa.plan.steps.pairs import PairRows
+from enfa.plan.steps.roots import own_subgraphs, rooted, single_roots
+from enfa.plan.steps.step import Program, Step
+
+__all__ = ["StepRows", "step_rows_of"]
+
+
+@dataclass
+class StepRows:
+    """The keys of one step over all graphs, and where each graph finds its rows.
+
+    ``own`` of a key is a row of the first step read; for ``start`` a kind of node, for sums nothing. An item is (row of the
+    first step read, edge kind or count), for ``join`` (row of the second, 0), for a pool of pairs (row of ``lists``, 0).
+    """
+
+    keys: KeyTable
+    lists: KeyTable | None = None  # a pool of pairs: base pools and deltas, (row, count)
+    place: np.ndarray | None = None  # int32: the row of every node, subgraph or graph
+    count_ptr: np.ndarray | None = None  # int64 [G+1]; only where no later step has these rows as own rows
+    count_row: np.ndarray | None = None  # int32: the rows of each graph, each once
+    count: np.ndarray | None = None  # int64: and how often it has them
+
+
+class _Steps:
+    """Carries what every step's rows are from step to step."""
+
+    def __init__(self, graphs: GraphSet, edits: Edits, program: Program, kind: np.ndarray) -> None:
+        self.graphs, self.edits, self.program = graphs, edits, program
+        self.builder = Builder(graphs, edits, Spec(1), kind)
+        b = self.builder
+        self.start = PairRows(b.base, b.pair_ptr, b.pair_node, b.pair_row, edits.kept)
+        self.pairs: dict[int, PairRows] = {}
+        self.of: dict[int, np.ndarray] = {}  # the row of every node, subgraph or graph
+        self.found: list[StepRows] = []
+
+    def edge_kinds(self, edges: bool) -> np.ndarray:
+        """As in expand.edge_tables: attribute row k with mark m is kind k * marks + m."""
+        kind = np.zeros(self.graphs.num_edges, np.int32)
+        if edges:
+            kind[:] = self.graphs.edge_kind * len(self.edits.edge_marks)
+        return kind
+
+    def add(self, step: Step) -> None:
+        number, table = len(self.found), KeyTable()
+        rows = StepRows(table)
+        if step.op == "start":
+            rows.keys, self.pairs[number] = self.builder.start, self.start
+        elif step.kind == "pairs":
+            self.pairs[number] = self._pairs(step, rows)
+        else:
+            self.of[number] = rows.place = self._placed(step, rows)
+        self.found.append(rows)
+
+    def _pairs(self, step: Step, rows: StepRows) -> PairRows:
+        g, e, read = self.graphs, self.edits, step.reads[0]
+        if step.op == "join":
+            return self.pairs[read].joined(self.pairs[step.reads[1]], rows.keys)
+        if step.op == "spread":
+            kind, source = self.program.steps[read].kind, self.of[read]
+            of_rows = rows.keys.add(source, np.zeros(len(source) + 1, np.int64), np.empty(0, np.int64))
+            if kind == "subgraphs":
+                return self.start.of_subgraphs(of_rows, g, e)
+            return self.start.of_nodes(of_rows if kind == "nodes" else of_rows[g.graph])
+        if step.along == "subgraphs":
+            kind = self.edge_kinds(step.edges)
+            return self.pairs[read].between(g, e, single_roots(g, e), own_subgraphs(g, e), kind, rows.keys)
+        return self._walked(step, self.pairs[read], rows)
+
+    def _walked(self, step: Step, before: PairRows, rows: StepRows) -> PairRows:
+        b = self.builder
+        b.kind, b.keeps = self.edge_kinds(step.edges), before.complete
+        b.edits = self._edits(step, before.complete)
+        b.base, b.pair_ptr, b.pair_node, b.pair_row = before.base.copy(), before.ptr, before.node, before.row.copy()
+        rows.keys = b.conv()
+        return PairRows(b.base, b.pair_ptr, b.pair_node, b.pair_row, before.complete)
+
+    def _edits(self, step: Step, complete: np.ndarray) -> Edits:
+        """With ``complete`` subgraphs; edges that are only marked are not edited for a step that does not read edges."""
+        edits = replace(self.edits, keeps=complete)
+        return edits if step.edges else replace(edits, edge_value=np.where(edits.edge_value < 0, edits.edge_value, 0))
+
+    def _placed(self, step: Step, rows: StepRows) -> np.ndarray:
+        """The rows of every node, subgraph or graph."""
+        g, e, read, table = self.graphs, self.edits, step.reads[0], rows.keys
+        kind = self.program.steps[read].kind
+        if step.op == "join":
+            other = self.of[step.reads[1]]
+            return table.add(self.of[read], np.arange(len(other) + 1), packed(other, 0 * other))
+        if step.op == "propagate":
+            b = self.builder
+            b.kind, table_row = self.edge_kinds(step.edges), self.of[read].astype(np.int32)
+            return b.over_graphs(table, table_row)
+        if step.op == "pool":
+            if kind == "pairs":
+                return self._pool(self.pairs[read], rows)
+            owner = g.graph if kind == "nodes" else e.graph
+            ptr = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=g.num_graphs))])
+            source = self.of[read]
+            return table.add(np.zeros(g.num_graphs, np.int32), ptr, packed(source, np.ones_like(source)))
+        pairs = self.pairs[read]
+        if step.op == "across":
+            return self._across(pairs, table)
+        roots = e.root if e.root is not None else np.empty((e.num_subgraphs, 0), np.int64)
+        found = np.empty(roots.shape, np.int32)
+        root_rows(roots, pairs.base, pairs.ptr, pairs.node, pairs.row, found)
+        if step.op == "root":
+            sub, _ = rooted(g, e)
+            ptr = np.concatenate([[0], np.cumsum(np.bincount(sub, minlength=e.num_subgraphs))])
+            there = found[found >= 0]
+            return table.add(np.zeros(e.num_subgraphs, np.int32), ptr, packed(there, np.ones_like(there)))
+        own = found[own_subgraphs(g, e), 0] if g.num_nodes else np.empty(0, np.int32)
+        return table.add(own, np.zeros(len(own) + 1, np.int64), np.empty(0, np.int64))
+
+    def _across(self, pairs: PairRows, table: KeyTable) -> np.ndarray:
+        b, g = self.builder, self.graphs
+        b.base, b.keeps, b.pair_ptr, b.pair_node, b.pair_row = pairs.base, pairs.complete, pairs.ptr, pairs.node, pairs.row
+        return b.over_bag(np.zeros(g.num_nodes, np.int32), table)[1]
+
+    def _pool(self, pairs: PairRows, rows: StepRows) -> np.ndarray:
+        """Of every subgraph the base pool of its graph, where it has one, and a delta."""
+        g, e = self.graphs, self.edits
+        counts = pairs.unlisted(g, e) > 0
+        rows.lists = lists = KeyTable()
+        ptr = np.concatenate([[0], np.cumsum(counts)])[g.node_ptr]
+        base = pairs.base[counts]
+        of_graph = lists.add(np.zeros(g.num_graphs, np.int32), ptr, packed(base, np.ones_like(base)))
+        result, done, subs = np.empty(e.num_subgraphs, np.int32), 0, e.num_subgraphs
+        items = np.empty(2 * int(np.diff(pairs.ptr).max(initial=0)), np.int64)
+        taken = np.where(counts, pairs.base, -1)
+        while done < subs:
+            done = deltas(
+                done, subs, pairs.complete, taken, pairs.ptr, pairs.node, pairs.row, items, *lists.arrays, result
+            )
+            if done < subs:
+                lists.reserve(2, 2 * int(pairs.ptr[done + 1] - pairs.ptr[done]))
+        # (base pool, delta); a complete subgraph's delta is its pool
+        both = np.stack([of_graph[e.graph], result], 1)
+        length = np.where(pairs.complete, 1, 2)
+        chosen = both[np.arange(2) >= 2 - length[:, None]]
+        return rows.keys.add(
+            np.zeros(subs, np.int32), np.concatenate([[0], np.cumsum(length)]), packed(chosen, np.zeros_like(chosen))
+        )
+
+    def count(self) -> None:
+        """For the tables of which no other has own rows: how often each graph has which row."""
+        g, e = self.graphs, self.edits
+        owned = {r for step in self.program.steps if step.op in ("propagate", "join") for r in step.reads}
+        for number, (step, rows) in enumerate(zip(self.program.steps, self.found)):
+            if number in owned or step.kind == "graphs":
+                continue
+            if step.kind == "pairs":
+                pairs = self.pairs[number]
+                rest, listed = pairs.unlisted(g, e), pairs.row >= 0
+                graph = [g.graph[rest > 0], np.repeat(e.graph, np.diff(pairs.ptr))[listed]]
+                row = [pairs.base[rest > 0], pairs.row[listed]]
+                count = np.concatenate([rest[rest > 0], np.ones(int(listed.sum()), np.int64)])
+            else:
+                graph, row = [g.graph if step.kind == "nodes" else e.graph], [self.of[number]]
+                count = np.ones(len(row[0]), np.int64)
+            code, where = np.unique(packed(np.concatenate(graph), np.concatenate(row)), return_inverse=True)
+            rows.count = np.bincount(where, weights=count, minlength=len(code)).astype(np.int64)
+            rows.count_row = code.astype(np.int32)  # the low half
+            rows.count_ptr = np.searchsorted(code >> 32, np.arange(g.num_graphs + 1))
+
+
+def step_rows_of(graphs: GraphSet, edits: Edits, program: Program, kind: np.ndarray) -> list[StepRows]:
+    """The distinct rows of every step. ``kind`` is from :func:`enfa.plan.distinct.start_kinds`."""
+    steps = _Steps(graphs, edits, program, kind)
+    for step in program.steps:
+        steps.add(step)
+    steps.count()
+    return steps.found

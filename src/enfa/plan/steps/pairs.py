@@ -1,0 +1,90 @@
+"""Which row each (subgraph, node) pair has in a table, written down without writing all pairs down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from enfa.edits import Edits
+from enfa.graphs import GraphSet
+from enfa.plan.intern import KeyTable, packed
+from enfa.plan.steps._pairs import join_pairs, list_all, pass_between, repeat_rows
+
+__all__ = ["PairRows"]
+
+
+@dataclass
+class PairRows:
+    """``base[v]``, unless subgraph s lists another row for v, or -1: it lacks the node.
+
+    A ``complete`` subgraph lists all of its nodes and has no others.
+    """
+
+    base: np.ndarray  # int32 [N]
+    ptr: np.ndarray  # int64 [S+1]
+    node: np.ndarray  # int32
+    row: np.ndarray  # int32
+    complete: np.ndarray  # bool [S]
+
+    def unlisted(self, graphs: GraphSet, edits: Edits) -> np.ndarray:
+        """int64 [N]: in how many subgraphs a node has its base row."""
+        bag = np.bincount(edits.graph[~self.complete], minlength=graphs.num_graphs)[graphs.graph]
+        partly = np.repeat(~self.complete, np.diff(self.ptr))
+        return bag - np.bincount(self.node[partly], minlength=graphs.num_nodes)
+
+    def completed(self, graphs: GraphSet, edits: Edits) -> PairRows:
+        """The same with all nodes of all subgraphs listed."""
+        nodes = np.diff(graphs.node_ptr)[edits.graph]
+        room = int(np.where(self.complete, np.diff(self.ptr), nodes).sum())
+        ptr, node, row = np.zeros_like(self.ptr), np.empty(room, np.int32), np.empty(room, np.int32)
+        list_all(
+            graphs.node_ptr[edits.graph], nodes, self.complete, self.base.copy(), self.ptr, self.node, self.row, ptr, node, row
+        )
+        return PairRows(self.base, ptr, node[: ptr[-1]], row[: ptr[-1]], np.ones_like(self.complete))
+
+    def of_nodes(self, rows: np.ndarray) -> PairRows:
+        """Every pair has its node's row. ``self`` says which pairs there are."""
+        listed = np.where(self.row < 0, -1, rows[self.node]).astype(np.int32)
+        keep = np.repeat(self.complete, np.diff(self.ptr)) | (listed < 0)
+        ptr = np.concatenate([[0], np.cumsum(keep)])[self.ptr]
+        return PairRows(rows.astype(np.int32), ptr, self.node[keep], listed[keep], self.complete)
+
+    def of_subgraphs(self, rows: np.ndarray, graphs: GraphSet, edits: Edits) -> PairRows:
+        """Every pair has its subgraph's row: no two subgraphs need have anything in common."""
+        whole = self.completed(graphs, edits)
+        repeat_rows(rows.astype(np.int32), whole.ptr, whole.row)
+        return whole
+
+    def joined(self, other: PairRows, table: KeyTable) -> PairRows:
+        """The rows of both, looked up in ``table``."""
+        table.reserve(len(self.base), len(self.base))
+        there, base = (self.base >= 0) & (other.base >= 0), np.full(len(self.base), -1, np.int32)
+        base[there] = table.add(self.base[there], np.arange(there.sum() + 1), packed(other.base[there], 0 * other.base[there]))
+        complete, room = self.complete | other.complete, len(self.node) + len(other.node)
+        ptr, node, row = np.zeros_like(self.ptr), np.empty(room, np.int32), np.empty(room, np.int32)
+        table.reserve(room, room)
+        both = (p for side in (self, other) for p in (side.base.copy(), side.ptr, side.node, side.row, side.complete))
+        join_pairs(*both, base, np.full(len(base), -1, np.int64), *table.arrays, ptr, node, row)
+        return PairRows(base, ptr, node[: ptr[-1]], row[: ptr[-1]], complete)
+
+    def between(
+        self, graphs: GraphSet, edits: Edits, root: np.ndarray, own: np.ndarray, kind: np.ndarray, table: KeyTable
+    ) -> PairRows:
+        """Messages between subgraphs whose roots are neighbours, looked up in ``table``."""
+        whole = self.completed(graphs, edits)
+        size = np.diff(graphs.node_ptr) * np.diff(edits.sub_ptr)
+        dense = np.full(int(size.max(initial=0)), -1, np.int32)
+        items = np.empty(int(np.diff(graphs.in_ptr).max(initial=0)), np.int64)
+        row, done = np.empty_like(whole.row), 0
+        while done < graphs.num_graphs:
+            done = pass_between(
+                done, graphs.node_ptr, edits.sub_ptr, root, own, graphs.in_ptr, graphs.src, kind,
+                whole.ptr, whole.node, whole.row, dense, items, *table.arrays, row,
+            )  # fmt: skip
+            if done < graphs.num_graphs:
+                subs = slice(edits.sub_ptr[done], edits.sub_ptr[done + 1])
+                pairs = np.diff(whole.ptr)[subs]
+                degree = graphs.in_ptr[root[subs] + 1] - graphs.in_ptr[root[subs]]
+                table.reserve(int(pairs.sum()), int((pairs * degree).sum()))
+        return PairRows(np.full(len(self.base), -1, np.int32), whole.ptr, whole.node, row, whole.complete)

@@ -1,0 +1,96 @@
+"""The tables of a plan that is a list of steps, as arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from enfa.plan.arrays import Arrays
+from enfa.plan.cost import Cost
+from enfa.plan.steps.step import Program
+from enfa.plan.table import Links, Sums
+
+__all__ = ["StepPlan", "Table"]
+
+
+@dataclass(eq=False)
+class Table(Arrays):
+    """The rows of one step: R of them, and for each the rows that it reads. Which arrays there are depends on the step."""
+
+    copies: Tensor | None  # int64 [R]: pairs, nodes or subgraphs that a row stands for; None: graphs, each its own row
+    total: int  # the sum of copies
+    links: Links | None = None  # propagate: own and incoming rows of the step read
+    own: Tensor | None = None  # int64 [R], of the first step read: spread, diagonal, join
+    other: Tensor | None = None  # int64 [R], of the second step read: join
+    sums: Sums | None = None  # across, root, pool: rows of the step read; of a pool with ``parts``: lists that it adds up
+    parts: Sums | None = None  # pool of pairs: the lists of each subgraph
+    place: Tensor | None = None  # int64: the row of every node or subgraph, in order
+    cache: dict[str, Any] = field(default_factory=dict, repr=False, init=False)
+
+    @property
+    def num_rows(self) -> int:
+        for lists in (self.parts, self.sums):
+            if lists is not None:
+                return len(lists.ptr) - 1
+        if self.links is not None:
+            return self.links.num_rows
+        held = self.copies if self.own is None else self.own
+        assert held is not None
+        return len(held)
+
+    @property
+    def parents(self) -> list[Tensor]:
+        """Where a row finds the same pair, node or subgraph in the steps that it reads."""
+        found = [self.links.self_row if self.links is not None else self.own, self.other]
+        return [index for index in found if index is not None]
+
+
+@dataclass(eq=False)
+class StepPlan(Arrays):
+    """Tables 0, 1, … for a list of graphs, one for each step of a program."""
+
+    kind: str
+    program: Program
+    num_graphs: int
+    x_rows: Tensor  # [K, F] feature rows
+    feature: Tensor  # int64 [R0], row of x_rows
+    mark_rows: Tensor  # float [values, channels]
+    marked: Tensor  # int64 [R0], row of mark_rows
+    of_graph: Tensor | None  # int64 [R0], where rows are shared within a graph only
+    edge_rows: Tensor | None  # [KE, FE], by edge kind
+    edge_mark_rows: Tensor  # float [KE, channels]
+    tables: list[Table]
+    num_nodes: int
+    num_subgraphs: int
+    y: Tensor | None = None
+    graph_ids: Tensor | None = None  # int64 [num_graphs], places in the compiled dataset
+    cache: dict[str, Any] = field(default_factory=dict, repr=False, init=False)
+
+    @property
+    def device(self) -> torch.device:
+        return self.feature.device
+
+    @property
+    def num_pairs(self) -> int:
+        """(subgraph, node) pairs of the conventional model."""
+        return self.tables[0].total
+
+    def cost(self) -> Cost:
+        """Rows and messages of every step that passes messages, and bytes of all arrays."""
+        links = [table.links for table in self.tables if table.links is not None]
+        return Cost(
+            rows=[part.num_rows for part in links],
+            edges=[len(part.in_row) for part in links],
+            bytes=sum(t.numel() * t.element_size() for t in self.tensors(cached=False)),
+        )
+
+    def __repr__(self) -> str:
+        rows = " ".join(str(table.num_rows) for table in self.tables)
+        return (
+            f"{type(self).__name__}({self.kind}, {self.num_graphs} graphs, {self.num_subgraphs} subgraphs, "
+            f"{self.num_pairs} (subgraph, node) pairs)\n"
+            f"  steps: {'; '.join(map(str, self.program.steps))}\n  rows:  {rows}"
+        )
