@@ -74,8 +74,9 @@ class KeyedDropout(nn.Module):
         """Replace every torch.nn.Dropout in ``module``."""
         if type(module) is nn.Dropout:
             return cls(module.p).train(module.training)
-        for name, child in list(module.named_children()):
-            converted = cls.convert(child)
+        # not named_children, which leaves out the second place of a module that stands in two
+        for name, child in list(module._modules.items()):
+            converted = child if child is None else cls.convert(child)
             if converted is not child:
                 setattr(module, name, converted)
         return module

@@ -156,8 +156,9 @@ class CountedBatchNorm(nn.BatchNorm1d):
             new.running_mean, new.running_var = module.running_mean, module.running_var
             new.num_batches_tracked = module.num_batches_tracked
             return new.train(module.training)
-        for name, child in list(module.named_children()):
-            converted = cls.convert(child)
+        # not named_children, which leaves out the second place of a module that stands in two
+        for name, child in list(module._modules.items()):
+            converted = child if child is None else cls.convert(child)
             if converted is not child:
                 setattr(module, name, converted)
         return module

@@ -40,6 +40,9 @@ class Call:
     regions: list[Any] = field(default_factory=list)  # those in which steps were drawn
     steps: list[tuple[nn.Module, Tensor]] = field(default_factory=list)  # drawn where gradients are off: reentrant ones
 
+    def within(self, other: Call) -> bool:
+        return self is other or (self.caller is not None and self.caller.within(other))
+
     def note(self) -> None:
         """Modules say that they are called in it."""
         if not self.comes_again and _may_come_again(self):
@@ -83,7 +86,7 @@ def leave(call: Call, out: Tensor, read: Sequence[Tensor | None]) -> None:
         known = node.metadata.get(_NAME)
         if known is None:
             node.metadata[_NAME] = call
-        elif call.rows is not None and known is not call:  # whose it is cannot be told: shared between layers
+        elif call.rows is not None and not known.within(call):  # whose it is cannot be told: shared between layers
             node.metadata[_NAME] = Call(None, None)
         waiting.extend(before for before, _ in node.next_functions)
 
