@@ -28,7 +28,7 @@ class AdaptedConv(Conv):
     """Calls a PyG conv with the table before as sources and the same nodes' rows as targets.
 
     BatchNorm and Dropout inside it are replaced by their counted and keyed versions. Parts of it may be checkpointed
-    (``torch.utils.checkpoint``). An ``aggregate`` of its own is taken on trust: it must be a function of the multiset of messages.
+    (``torch.utils.checkpoint``). Its own ``aggregate`` is taken on trust: it must be a function of the multiset of messages.
     """
 
     def __init__(self, conv: nn.Module) -> None:
