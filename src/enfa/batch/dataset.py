@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -32,7 +34,13 @@ from enfa.plan.spec import Spec
 from enfa.plan.table import Plan
 from enfa.plan.truncate import first_layers
 
-__all__ = ["CompiledDataset"]
+__all__ = ["SLICING", "CompiledDataset"]
+
+# Slicing keeps scratch in the dataset, so one thread slices at a time. A process is forked between two slices, never within
+# one: its copy of the scratch would be half written, and the lock held by a thread that it does not have.
+SLICING = RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=SLICING.acquire, after_in_parent=SLICING.release, after_in_child=SLICING.release)
 
 
 def _both(old: np.ndarray | None, subs: int, new: np.ndarray | None, more: int) -> np.ndarray | None:
@@ -46,7 +54,7 @@ def _both(old: np.ndarray | None, subs: int, new: np.ndarray | None, more: int) 
 class CompiledDataset:
     """What :func:`enfa.compile` returns. ``compiled[[3, 5]]`` is the plan of graphs 3 and 5.
 
-    Not safe to slice from several threads at once (several processes are fine).
+    Several threads may slice: they take turns. Several processes do not have to.
     """
 
     def __init__(
@@ -116,9 +124,9 @@ class CompiledDataset:
         """
         ids = self.positions(graphs)
         subs = None if draw is None else draw.draw(self.sources.sub_ptr, ids, epoch, score)
-        slicer = self._slices()
-        if slicer is not None:
-            plan = slicer.plan(ids, subs, tables)
+        if self.rows is not None:
+            with SLICING:
+                plan = self._slices().plan(ids, subs, tables)
         else:
             assert self.graphs is not None
             all_graphs, edits = self.graphs
@@ -126,8 +134,9 @@ class CompiledDataset:
             plan.graph_ids = torch.from_numpy(ids)
         return self.labelled(plan)
 
-    def _slices(self) -> Slicer | None:
-        if self._slicer is None and self.rows is not None:
+    def _slices(self) -> Slicer:
+        assert self.rows is not None
+        if self._slicer is None:
             self._slicer = Slicer(self.rows, self.sources)
         return self._slicer
 
@@ -136,12 +145,15 @@ class CompiledDataset:
 
         Kept, because it takes as long as many batches and several times the memory of the dataset: loaders share it.
         """
-        slicer = self._slices()
-        if slicer is None or needs.links != {"merged"} or not Cutter.takes(slicer):
+        if self.rows is None or needs.links != {"merged"}:
             return None
-        if needs.tables not in self._cutters:
-            self._cutters[needs.tables] = Cutter(slicer, needs.tables)
-        return self._cutters[needs.tables]
+        with SLICING:
+            slicer = self._slices()
+            if not Cutter.takes(slicer):
+                return None
+            if needs.tables not in self._cutters:
+                self._cutters[needs.tables] = Cutter(slicer, needs.tables)
+            return self._cutters[needs.tables]
 
     def labelled(self, plan: Plan) -> Plan:
         """The plan with the labels of its graphs."""
@@ -180,6 +192,10 @@ class CompiledDataset:
         Where the dataset has labels, graphs without one get NaN (-1 for integer labels). A file saved from here
         on counts as compiled from other graphs than before.
         """
+        with SLICING:
+            return self._extended(graphs)
+
+    def _extended(self, graphs: Sequence[Data]) -> np.ndarray:
         if self.policy is None:
             raise ValueError("Expected to know the policy: load with load_compiled(path, policy=...) to extend")
         s = self.sources

@@ -16,6 +16,7 @@ from enfa.nn.layer import SubgraphLayer
 from enfa.nn.linear import through
 from enfa.nn.norm import CountedBatchNorm
 from enfa.nn.readout import BAGS, READOUTS, pool_bag, pool_nodes
+from enfa.nn.rows import made, rows_in_flight
 from enfa.nn.segment import gather
 from enfa.plan.derive import readouts
 from enfa.plan.make import unknown
@@ -123,6 +124,10 @@ class SubgraphGNN(nn.Module):
         if not isinstance(plan, Plan):
             raise TypeError(f"Expected a plan from enfa.make_plan or enfa.DataLoader, got {type(plan).__name__}")
         check_spec(plan, self.spec)
+        with rows_in_flight(None) as call:
+            return made(call, self._predicted(plan))
+
+    def _predicted(self, plan: Plan) -> Tensor:
         dtype = self.head[0].weight.dtype
         edge = None
         if self.spec.edge_attr and self.edge_encoder is not None:
