@@ -10,6 +10,7 @@ import torch
 
 from enfa.batch.dataset import CompiledDataset
 from enfa.edits import Subsample
+from enfa.graphs.numbers import whole
 from enfa.plan.prepare import Needs, prepare
 from enfa.plan.table import Plan
 
@@ -125,8 +126,8 @@ class DataLoader(torch.utils.data.DataLoader):
         score: np.ndarray | None = None,
         **options: Any,
     ) -> None:
-        if batch_size < 1 or (max_rows is not None and max_rows < 1):
-            raise ValueError(f"Expected batch_size and max_rows >= 1, got {batch_size} and {max_rows}")
+        batch_size, seed = whole("batch_size", batch_size, 1), whole("seed", seed, 0)
+        max_rows = None if max_rows is None else whole("max_rows", max_rows, 1)
         if not 0 <= shard[0] < shard[1]:
             raise ValueError(f"Expected shard to be (rank, ranks) with 0 <= rank < ranks, got {shard}")
         chosen = compiled.positions(slice(None) if graphs is None else graphs)
