@@ -11,11 +11,11 @@ from torch_geometric.data import Data
 
 from enfa.batch.dataset import CompiledDataset
 from enfa.batch.key import key_of
-from enfa.batch.labels import labels
 from enfa.batch.rows import compile_graphs
 from enfa.batch.storage import load_compiled
 from enfa.edits import Policy
 from enfa.graphs import check_graphs
+from enfa.graphs.labels import labels
 from enfa.plan.arrange import arrange
 from enfa.plan.make import check_kind, edits_of, sources_of
 from enfa.plan.spec import Spec

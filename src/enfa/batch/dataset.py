@@ -13,13 +13,13 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from enfa.batch.key import chained, fingerprint, with_spec
-from enfa.batch.labels import added_labels
+from enfa.batch.key import chained, fingerprint, params_of, with_spec
 from enfa.batch.rows import compile_graphs
 from enfa.edits import Edits, Policy, Subsample
 from enfa.edits.marks import with_marks
 from enfa.graphs import GraphSet, check_graphs
 from enfa.graphs.join import join, renumbered
+from enfa.graphs.labels import added_labels
 from enfa.plan.cost import Cost
 from enfa.plan.cut import Cutter
 from enfa.plan.distinct import DistinctRows, start_kinds
@@ -115,7 +115,7 @@ class CompiledDataset:
         and kept. Where processes slice, ask for it before they are forked, so that they share them.
         """
         ids = self.positions(graphs)
-        subs = None if draw is None else draw.draw(self.sources.sub_ptr, ids, epoch, score)
+        subs = None if draw is None else self.checked_draw(draw).draw(self.sources.sub_ptr, ids, epoch, score)
         slicer = self._slices()
         if slicer is not None:
             plan = slicer.plan(ids, subs, tables)
@@ -125,6 +125,17 @@ class CompiledDataset:
             plan = plan_of(all_graphs.subset(ids), edits.subset(all_graphs, ids, subs), self.spec, self.kind)
             plan.graph_ids = torch.from_numpy(ids)
         return self.labelled(plan)
+
+    def checked_draw(self, draw: Subsample) -> Subsample:
+        """The same, if it draws from the bags that were compiled."""
+        if not isinstance(draw, Subsample):
+            raise TypeError(f"Expected draw to be an enfa.Subsample, got {draw!r}")
+        # by the key, which a stored file has, too
+        name, params = self.key["policy"], self.key["params"]
+        if (type(draw.policy).__name__, params_of(draw.policy)) != (name, params):
+            compiled = f"{name}({', '.join(f'{k}={v!r}' for k, v in params.items())})"
+            raise ValueError(f"Expected to draw from the compiled bags, those of {compiled}, got {draw.policy!r}")
+        return draw
 
     def _slices(self) -> Slicer | None:
         if self._slicer is None and self.rows is not None:
@@ -178,8 +189,8 @@ class CompiledDataset:
     def extend(self, graphs: Sequence[Data]) -> np.ndarray:
         """Add graphs (for prediction, say) and return their positions. Only rows not known so far are added.
 
-        Where the dataset has labels, graphs without one get NaN (-1 for integer labels). A file saved from here
-        on counts as compiled from other graphs than before.
+        Where either the dataset or the new graphs have labels, the others get NaN (-1 for integer labels). A file saved
+        from here on counts as compiled from other graphs than before.
         """
         if self.policy is None:
             raise ValueError("Expected to know the policy: load with load_compiled(path, policy=...) to extend")
@@ -187,7 +198,7 @@ class CompiledDataset:
         new = check_graphs(graphs)
         edits = edits_of(new, self.policy, self.spec)
         added = fingerprint(new, edits, None)
-        y = None if self.y is None else added_labels(self.y, graphs)
+        y = added_labels(self.y, len(self), graphs)
         edits = with_marks(edits, s.marks, s.edge_marks)
         if s.root is not None and edits.root is not None and s.root.shape[1] != edits.root.shape[1]:
             raise ValueError(f"Expected {s.root.shape[1]} root(s) a subgraph, as compiled, got {edits.root.shape[1]}")

@@ -130,6 +130,8 @@ class DataLoader(torch.utils.data.DataLoader):
         max_rows = None if max_rows is None else whole("max_rows", max_rows, 1)
         if not 0 <= shard[0] < shard[1]:
             raise ValueError(f"Expected shard to be (rank, ranks) with 0 <= rank < ranks, got {shard}")
+        if draw is not None:
+            compiled.checked_draw(draw)
         chosen = compiled.positions(slice(None) if graphs is None else graphs)
         if len(chosen) == 0:
             raise ValueError("Expected at least one graph to load, got none: is the split empty?")

@@ -6,7 +6,9 @@ import math
 from numbers import Integral, Real
 from typing import Any
 
-__all__ = ["is_whole", "real", "whole"]
+import numpy as np
+
+__all__ = ["integer", "integers", "is_whole", "real", "whole"]
 
 
 def is_whole(value: object, least: int, most: int | None = None) -> bool:
@@ -29,6 +31,28 @@ def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
         return int(value)
     limit = "" if most is None else f" and <= {most}"
     raise ValueError(f"Expected {name} to be an integer >= {least}{limit}, got {value!r}")
+
+
+def integer(name: str, value: Any) -> int:
+    """``value`` as an int, where nothing is lost by that: 2.0 is 2, and 1.5 is refused."""
+    try:
+        if int(value) == value:
+            return int(value)
+    except (TypeError, ValueError, OverflowError):  # None, NaN, inf
+        pass
+    raise ValueError(f"Expected {name} to be an integer, got {value!r}")
+
+
+def integers(name: str, values: Any) -> np.ndarray:
+    """The same of an array, as int64."""
+    array = np.asarray(values)
+    if array.dtype.kind in "iub":
+        return array.astype(np.int64, copy=False)
+    with np.errstate(invalid="ignore"):
+        found = array.astype(np.int64)
+    if not np.array_equal(found, array):
+        raise ValueError(f"Expected {name} to hold integers, got {array[found != array].reshape(-1)[0]}")
+    return found
 
 
 def real(

@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 from enfa.edits import Edits, Policy
 from enfa.edits.check import check_edits
 from enfa.graphs import GraphSet, check_graphs
+from enfa.graphs.labels import labels_of_graphs
 from enfa.graphs.names import unknown
 from enfa.plan.distinct import distinct_rows_of, start_kinds
 from enfa.plan.ego import ego_plan
@@ -91,7 +92,12 @@ def make_plan(graphs: Sequence[Data], policy: Policy, spec: Spec, kind: str = "d
         spec: ``model.spec``.
         kind: ``"distinct"`` (every distinct row once), ``"ego"`` (ENFA as published) or ``"full"`` (the
             conventional model). All give the same outputs and gradients.
+
+    ``plan.y`` are the graphs' labels, stacked; None where they have none, or none that can be stacked (those of nodes).
     """
     check_kind(kind)
     graph_set = check_graphs(graphs)
-    return plan_of(graph_set, edits_of(graph_set, policy, spec), spec, kind)
+    y = labels_of_graphs(graphs)
+    plan = plan_of(graph_set, edits_of(graph_set, policy, spec), spec, kind)
+    plan.y = y
+    return plan

@@ -78,7 +78,7 @@ class Subsample(Policy):
         a ``score`` for each of its subgraphs, one after the other is drawn with probability proportional to exp(score)
         among those left; or, if ``greedy``, the highest are taken. Cost: a sort of the bags.
         """
-        graphs = np.asarray(graphs, np.int64)
+        graphs, epoch = np.asarray(graphs, np.int64), whole("epoch", epoch, 0)
         subs, sizes = chosen_subgraphs(sub_ptr, graphs, None)
         ptr = np.concatenate([[0], np.cumsum(sizes)])
         bag = np.repeat(np.arange(len(graphs)), sizes)
