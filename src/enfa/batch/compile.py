@@ -17,6 +17,7 @@ from enfa.edits import Policy
 from enfa.graphs import check_graphs
 from enfa.graphs.labels import labels
 from enfa.plan.arrange import arrange
+from enfa.plan.gradients import refuse_gradients
 from enfa.plan.make import check_kind, edits_of, sources_of
 from enfa.plan.spec import Spec
 
@@ -49,6 +50,7 @@ def compile(
     """
     check_kind(kind)
     graphs = check_graphs(dataset)
+    refuse_gradients(dataset)
     y = labels(dataset)
     edits = edits_of(graphs, policy, spec)
     key = key_of(graphs, edits, y, policy, spec, kind)

@@ -24,6 +24,7 @@ from enfa.plan.cost import Cost
 from enfa.plan.cut import Cutter
 from enfa.plan.distinct import DistinctRows, start_kinds
 from enfa.plan.expand import largest_values
+from enfa.plan.gradients import refuse_gradients
 from enfa.plan.make import edits_of, plan_of, sources_of
 from enfa.plan.merge import merge_rows, widen_kinds
 from enfa.plan.prepare import Needs
@@ -196,6 +197,7 @@ class CompiledDataset:
             raise ValueError("Expected to know the policy: load with load_compiled(path, policy=...) to extend")
         s = self.sources
         new = check_graphs(graphs)
+        refuse_gradients(graphs)
         edits = edits_of(new, self.policy, self.spec)
         added = fingerprint(new, edits, None)
         y = added_labels(self.y, len(self), graphs)
