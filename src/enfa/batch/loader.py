@@ -105,7 +105,7 @@ class DataLoader(torch.utils.data.DataLoader):
         shard: ``(rank, ranks)`` in distributed training: of every batch this loader yields the graphs rank, rank +
             ranks, …; so the ranks' parts together are the batches of one process. A part may be empty.
         needs: ``model.needs``, to prepare the plans for a GPU here, in the workers, rather than there.
-        draw: an :class:`enfa.Subsample`: each epoch, a new part of every compiled bag (compile its ``.policy``).
+        draw: an :class:`enfa.Subsample`: each epoch, a new part of every compiled bag, which must be its ``.policy``'s.
         score: what to draw by: a number for every compiled subgraph.
     """
 
