@@ -15,17 +15,18 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from enfa.batch.key import chained, fingerprint, with_spec
-from enfa.batch.labels import added_labels
+from enfa.batch.key import chained, fingerprint, params_of, with_spec
 from enfa.batch.rows import compile_graphs
 from enfa.edits import Edits, Policy, Subsample
 from enfa.edits.marks import with_marks
 from enfa.graphs import GraphSet, check_graphs
 from enfa.graphs.join import join, renumbered
+from enfa.graphs.labels import added_labels
 from enfa.plan.cost import Cost
 from enfa.plan.cut import Cutter
 from enfa.plan.distinct import DistinctRows, start_kinds
 from enfa.plan.expand import largest_values
+from enfa.plan.gradients import refuse_gradients
 from enfa.plan.make import edits_of, plan_of, sources_of
 from enfa.plan.merge import merge_rows, widen_kinds
 from enfa.plan.prepare import Needs
@@ -123,10 +124,17 @@ class CompiledDataset:
         and kept. Where processes slice, ask for it before they are forked, so that they share them.
         """
         ids = self.positions(graphs)
+<<<<<<< HEAD
         subs = None if draw is None else draw.draw(self.sources.sub_ptr, ids, epoch, score)
         if self.rows is not None:
             with SLICING:
                 plan = self._slices().plan(ids, subs, tables)
+=======
+        subs = None if draw is None else self.checked_draw(draw).draw(self.sources.sub_ptr, ids, epoch, score)
+        slicer = self._slices()
+        if slicer is not None:
+            plan = slicer.plan(ids, subs, tables)
+>>>>>>> inputs
         else:
             assert self.graphs is not None
             all_graphs, edits = self.graphs
@@ -134,9 +142,25 @@ class CompiledDataset:
             plan.graph_ids = torch.from_numpy(ids)
         return self.labelled(plan)
 
+<<<<<<< HEAD
     def _slices(self) -> Slicer:
         assert self.rows is not None
         if self._slicer is None:
+=======
+    def checked_draw(self, draw: Subsample) -> Subsample:
+        """The same, if it draws from the bags that were compiled."""
+        if not isinstance(draw, Subsample):
+            raise TypeError(f"Expected draw to be an enfa.Subsample, got {draw!r}")
+        # by the key, which a stored file has, too
+        name, params = self.key["policy"], self.key["params"]
+        if (type(draw.policy).__name__, params_of(draw.policy)) != (name, params):
+            compiled = f"{name}({', '.join(f'{k}={v!r}' for k, v in params.items())})"
+            raise ValueError(f"Expected to draw from the compiled bags, those of {compiled}, got {draw.policy!r}")
+        return draw
+
+    def _slices(self) -> Slicer | None:
+        if self._slicer is None and self.rows is not None:
+>>>>>>> inputs
             self._slicer = Slicer(self.rows, self.sources)
         return self._slicer
 
@@ -189,8 +213,8 @@ class CompiledDataset:
     def extend(self, graphs: Sequence[Data]) -> np.ndarray:
         """Add graphs (for prediction, say) and return their positions. Only rows not known so far are added.
 
-        Where the dataset has labels, graphs without one get NaN (-1 for integer labels). A file saved from here
-        on counts as compiled from other graphs than before.
+        Where either the dataset or the new graphs have labels, the others get NaN (-1 for integer labels). A file saved
+        from here on counts as compiled from other graphs than before.
         """
         with SLICING:
             return self._extended(graphs)
@@ -199,10 +223,15 @@ class CompiledDataset:
         if self.policy is None:
             raise ValueError("Expected to know the policy: load with load_compiled(path, policy=...) to extend")
         s = self.sources
+<<<<<<< HEAD
         new = replace(check_graphs(graphs), first=len(self))
+=======
+        new = check_graphs(graphs)
+        refuse_gradients(graphs)
+>>>>>>> inputs
         edits = edits_of(new, self.policy, self.spec)
         added = fingerprint(new, edits, None)
-        y = None if self.y is None else added_labels(self.y, graphs)
+        y = added_labels(self.y, len(self), graphs)
         edits = with_marks(edits, s.marks, s.edge_marks)
         if s.root is not None and edits.root is not None and s.root.shape[1] != edits.root.shape[1]:
             raise ValueError(f"Expected {s.root.shape[1]} root(s) a subgraph, as compiled, got {edits.root.shape[1]}")

@@ -68,7 +68,19 @@ def test_reads_edges_only_if_the_conv_was_made_to() -> None:
         AdaptedConv(pyg.GATv2Conv((3, 3), 4, add_self_loops=False, edge_dim=dim)) for dim in (2, None)
     )
     assert with_.reads_edges and not without.reads_edges
-    assert enfa.DSGNN(3, 4, 2, 1, lambda i, o: pyg.SAGEConv((i, i), o), edge_channels=2).spec.edge_attr is False
+    assert enfa.DSGNN(3, 4, 2, 1, lambda i, o: pyg.SAGEConv((i, i), o)).spec.edge_attr is False
+
+
+@pytest.mark.parametrize(
+    ("conv", "name"),
+    [
+        (lambda i, o: pyg.SAGEConv((i, i), o), "SAGEConv"),
+        (lambda i, o: pyg.GATv2Conv((i, i), o, add_self_loops=False), "GATv2Conv"),  # made without an edge_dim
+    ],
+)
+def test_edge_channels_that_it_does_not_read_are_refused(conv: Maker, name: str) -> None:
+    with pytest.raises(ValueError, match=f"for edge_channels=2, got conv={name}, which reads none: use conv='gine', or"):
+        enfa.DSGNN(3, 4, 2, 1, conv, edge_channels=2)
 
 
 def test_a_module_that_stands_in_two_places_is_replaced_in_both() -> None:
