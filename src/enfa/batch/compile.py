@@ -15,12 +15,8 @@ from enfa.batch.rows import compile_graphs
 from enfa.batch.storage import load_compiled
 from enfa.edits import Policy
 from enfa.graphs import check_graphs
-<<<<<<< HEAD
-=======
 from enfa.graphs.labels import labels
-from enfa.plan.arrange import arrange
 from enfa.plan.gradients import refuse_gradients
->>>>>>> inputs
 from enfa.plan.make import check_kind, edits_of, sources_of
 from enfa.plan.spec import Spec
 

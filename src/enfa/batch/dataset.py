@@ -124,17 +124,10 @@ class CompiledDataset:
         and kept. Where processes slice, ask for it before they are forked, so that they share them.
         """
         ids = self.positions(graphs)
-<<<<<<< HEAD
-        subs = None if draw is None else draw.draw(self.sources.sub_ptr, ids, epoch, score)
+        subs = None if draw is None else self.checked_draw(draw).draw(self.sources.sub_ptr, ids, epoch, score)
         if self.rows is not None:
             with SLICING:
                 plan = self._slices().plan(ids, subs, tables)
-=======
-        subs = None if draw is None else self.checked_draw(draw).draw(self.sources.sub_ptr, ids, epoch, score)
-        slicer = self._slices()
-        if slicer is not None:
-            plan = slicer.plan(ids, subs, tables)
->>>>>>> inputs
         else:
             assert self.graphs is not None
             all_graphs, edits = self.graphs

@@ -78,17 +78,13 @@ class Subsample(Policy):
         a ``score`` for each of its subgraphs, one after the other is drawn with probability proportional to exp(score)
         among those left; or, if ``greedy``, the highest are taken. Cost: a sort of the bags.
         """
-<<<<<<< HEAD
-        graphs = np.asarray(graphs, np.int64)
+        graphs, epoch = np.asarray(graphs, np.int64), whole("epoch", epoch, 0)
         return self._drawn(sub_ptr, graphs, graphs, epoch, score)
 
     def _drawn(
         self, sub_ptr: np.ndarray, graphs: np.ndarray, places: np.ndarray, epoch: int, score: np.ndarray | None = None
     ) -> np.ndarray:
         """``places``: of the graphs in the dataset, which need not begin with them."""
-=======
-        graphs, epoch = np.asarray(graphs, np.int64), whole("epoch", epoch, 0)
->>>>>>> inputs
         subs, sizes = chosen_subgraphs(sub_ptr, graphs, None)
         ptr = np.concatenate([[0], np.cumsum(sizes)])
         bag = np.repeat(np.arange(len(graphs)), sizes)
