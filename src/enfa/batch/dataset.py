@@ -135,11 +135,6 @@ class CompiledDataset:
             plan.graph_ids = torch.from_numpy(ids)
         return self.labelled(plan)
 
-<<<<<<< HEAD
-    def _slices(self) -> Slicer:
-        assert self.rows is not None
-        if self._slicer is None:
-=======
     def checked_draw(self, draw: Subsample) -> Subsample:
         """The same, if it draws from the bags that were compiled."""
         if not isinstance(draw, Subsample):
@@ -151,9 +146,9 @@ class CompiledDataset:
             raise ValueError(f"Expected to draw from the compiled bags, those of {compiled}, got {draw.policy!r}")
         return draw
 
-    def _slices(self) -> Slicer | None:
-        if self._slicer is None and self.rows is not None:
->>>>>>> inputs
+    def _slices(self) -> Slicer:
+        assert self.rows is not None
+        if self._slicer is None:
             self._slicer = Slicer(self.rows, self.sources)
         return self._slicer
 
@@ -216,12 +211,8 @@ class CompiledDataset:
         if self.policy is None:
             raise ValueError("Expected to know the policy: load with load_compiled(path, policy=...) to extend")
         s = self.sources
-<<<<<<< HEAD
         new = replace(check_graphs(graphs), first=len(self))
-=======
-        new = check_graphs(graphs)
         refuse_gradients(graphs)
->>>>>>> inputs
         edits = edits_of(new, self.policy, self.spec)
         added = fingerprint(new, edits, None)
         y = added_labels(self.y, len(self), graphs)
