@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event, Thread
 
 import numpy as np
 import pytest
@@ -11,6 +15,8 @@ from torch import nn
 from torch_geometric.data import Data
 
 import enfa
+from enfa.batch.dataset import SLICING
+from enfa.batch.packed import PackedLoader
 
 
 @pytest.fixture
@@ -96,3 +102,60 @@ def test_a_refused_extension_leaves_the_dataset_alone(graphs: list[Data]) -> Non
     with pytest.raises(ValueError, match="edge_attr"):
         compiled.extend([Data(x=wide.x[:, :2], edge_index=wide.edge_index)])
     assert compiled.cost() == before and compiled.key == key and len(compiled) == len(graphs)
+
+
+def _content(plan: enfa.Plan) -> list[list]:
+    return [tensor.tolist() for tensor in plan.tensors()]
+
+
+def test_several_threads_slice_one_dataset(compiled: enfa.CompiledDataset) -> None:
+    chosen = [[i % 23, (i + 7) % 23, (i + 11) % 23] for i in range(40)]
+    expected = [_content(compiled[some]) for some in chosen]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(3) as threads:
+            for turn in range(5):
+                order = np.random.default_rng(turn).permutation(len(chosen))
+                for i, found in zip(order, threads.map(lambda i: _content(compiled[chosen[i]]), order)):
+                    assert found == expected[i]
+    finally:
+        sys.setswitchinterval(before)
+
+
+def test_several_threads_pack_batches_of_one_dataset(graphs: list[Data]) -> None:
+    """Two loaders share the scratch that a cut reads until it is written."""
+    model = enfa.DSGNN([4, 3], 8, 2, 2)
+    compiled = enfa.compile(graphs, enfa.NodeMarking(), model.spec, progress=False)
+
+    def blocks(loader: PackedLoader) -> list[list]:
+        return [_content(packed.plan) for _ in range(5) for packed in loader]
+
+    loaders = [PackedLoader(compiled, model.needs, size, keep=0) for _ in range(2) for size in (3, 5)]
+    expected = [blocks(loader) for loader in loaders[:2]]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(2) as threads:
+            assert list(threads.map(blocks, loaders[2:])) == expected
+    finally:
+        sys.setswitchinterval(before)
+
+
+def test_a_process_is_forked_between_two_slices() -> None:
+    held, done = Event(), Event()
+
+    def slicing() -> None:
+        with SLICING:
+            held.set()
+            done.wait(0.2)
+            done.set()
+
+    thread = Thread(target=slicing)
+    thread.start()
+    held.wait()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if done.is_set() and SLICING.acquire(blocking=False) else 1)
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0

@@ -1,5 +1,8 @@
 """Draws of subgraphs from compiled bags, epoch by epoch."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -39,3 +42,36 @@ def test_scores_choose_and_contexts_refuse():
     dss = enfa.DSSGNN(3, 8, 2, 2)
     with pytest.raises(ValueError, match="whole bags"):
         enfa.compile(graphs, draw.policy, dss.spec, progress=False).plan([0], draw)
+
+
+@pytest.mark.parametrize(
+    ("compiled", "drawn"),
+    [
+        (enfa.NodeMarking(), enfa.NodeDeletion()),
+        (enfa.NodeDeletion(isolate=True), enfa.NodeDeletion()),
+        (enfa.Subsample(enfa.NodeMarking(), count=2), enfa.NodeMarking()),
+    ],
+    ids=repr,
+)
+def test_draws_are_of_the_compiled_policy(compiled: enfa.Policy, drawn: enfa.Policy, tmp_path: Path) -> None:
+    graphs, spec = enfa.testing.random_graphs(4, 6, seed=3), enfa.Spec(2)
+    made = enfa.compile(graphs, compiled, spec, progress=False)
+    made.save(tmp_path / "made.enfa")
+    there = re.escape(type(compiled).__name__) + r"\(.*\)"  # a file holds the parameters in another order
+    message = f"^Expected to draw from the compiled bags, those of {there}, got {re.escape(repr(drawn))}$"
+    for dataset in (made, enfa.load_compiled(tmp_path / "made.enfa")):  # the file's policy is known by its name alone
+        dataset.plan([0, 1], enfa.Subsample(compiled, count=1))
+        enfa.DataLoader(dataset, draw=enfa.Subsample(compiled, count=1))
+        with pytest.raises(ValueError, match=message):
+            dataset.plan([0, 1], enfa.Subsample(drawn, count=1))
+        with pytest.raises(ValueError, match=message):
+            enfa.DataLoader(dataset, draw=enfa.Subsample(drawn, count=1))
+        with pytest.raises(TypeError, match=r"Expected draw to be an enfa.Subsample, got NodeMarking\(distances=None\)"):
+            enfa.DataLoader(dataset, draw=enfa.NodeMarking())
+
+
+@pytest.mark.parametrize("epoch", [1.5, -1, True])
+def test_epochs_are_whole(epoch: object) -> None:
+    draw = enfa.Subsample(enfa.NodeMarking(), count=1)
+    with pytest.raises(ValueError, match="Expected epoch to be an integer >= 0, got"):
+        draw.draw(np.array([0, 5]), np.array([0]), epoch)

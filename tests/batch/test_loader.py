@@ -107,8 +107,11 @@ def test_several_loaders_share_one_dataset(compiled: enfa.CompiledDataset) -> No
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"batch_size": 0}, "batch_size and max_rows >= 1"),
-        ({"max_rows": 0}, "batch_size and max_rows >= 1"),
+        ({"batch_size": 0}, "Expected batch_size to be an integer >= 1, got 0"),
+        ({"batch_size": True}, "Expected batch_size to be an integer >= 1, got True"),
+        ({"max_rows": 0}, "Expected max_rows to be an integer >= 1, got 0"),
+        ({"max_rows": 2.5}, "Expected max_rows to be an integer >= 1, got 2.5"),
+        ({"seed": -1}, "Expected seed to be an integer >= 0, got -1"),
         ({"graphs": []}, "is the split empty"),
         ({"graphs": [1, 1]}, "at most once"),
         ({"graphs": [99]}, "Expected graphs 0 to 22"),

@@ -21,3 +21,21 @@ def test_a_subgraph_has_all_its_roots_or_none() -> None:
     place = 3 - int(edits.sub_ptr[edits.graph[3]])
     with pytest.raises(ValueError, match=rf"mine: graph {edits.graph[3]}: subgraph {place} has some roots and lacks"):
         check_edits(graphs, replace(edits, root=root), "mine")
+
+
+@pytest.mark.parametrize("name", ["sub_ptr", "node_ptr", "node", "node_value", "edge_ptr", "edge", "edge_value", "root"])
+def test_numbers_are_integers(name: str) -> None:
+    graphs = check_graphs(random_graphs(3, 5, seed=1))
+    edits = enfa.NodeMarking().edits(graphs)
+    wrong = replace(edits, **{name: getattr(edits, name).astype(np.float64)})
+    with pytest.raises(TypeError, match=rf"^mine: Expected '{name}' of the edits to hold integers, got float64$"):
+        check_edits(graphs, wrong, "mine")
+
+
+@pytest.mark.parametrize("name", ["marks", "edge_marks"])
+@pytest.mark.parametrize("table", [[[0.0], [np.nan]], [[np.inf]], [0.0, 1.0], np.zeros((0, 1))])
+def test_marks_are_finite_tables(name: str, table: object) -> None:
+    graphs = check_graphs(random_graphs(3, 5, seed=1))
+    wrong = replace(enfa.NodeMarking().edits(graphs), **{name: np.asarray(table, np.float32)})
+    with pytest.raises(ValueError, match=rf"^mine: Expected '{name}' to be finite numbers of shape \[values, channels\]"):
+        check_edits(graphs, wrong, "mine")

@@ -113,3 +113,19 @@ def test_bags_may_all_be_empty(policy: str, name: str) -> None:
     edits = check_edits(graphs, POLICIES[policy].edits(graphs), policy)
     assert edits.num_subgraphs >= 2
     assert edits.root is None or edits.root.shape[0] == edits.num_subgraphs
+
+
+def test_numbers_are_not_rounded() -> None:
+    one = np.ones(2, np.int64)
+    for name, wrong in {
+        "subgraphs": {"subgraphs": [1.5, 1]},
+        "node": {"node": (one, [0, 1.5], one)},
+        "node value": {"node": (one, [0, 1], [1, np.nan])},
+        "edge value": {"edge": (one, [0, 1], [1, 0.5])},
+        "edge count": {"edge": ([1.5, 1.0], [0, 1], one)},
+        "root": {"root": np.array([0.5, 1.0])},
+    }.items():
+        with pytest.raises(ValueError, match=rf"^Expected {name} to hold integers, got "):
+            Edits.build(**{"subgraphs": one, **wrong})
+    found = Edits.build(one, node=(np.ones(2), np.array([0.0, 1.0]), np.ones(2)), root=np.array([0.0, 1.0]))
+    assert found.node_value.dtype == found.node.dtype == found.node_ptr.dtype == found.root.dtype == np.int64

@@ -5,6 +5,7 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -57,6 +58,30 @@ S = enfa.Subgraph
 def test_errors(bag, message):
     with pytest.raises(ValueError, match=message):
         plan(*bag)
+
+
+@pytest.mark.parametrize("wrong", [1.5, float("nan"), float("inf"), "1", None])
+@pytest.mark.parametrize(
+    "name, edit",
+    [
+        ("mark", lambda wrong: S().mark_node(1, wrong)),
+        ("mark", lambda wrong: S().mark_edge(1, wrong)),
+        ("node", lambda wrong: S().mark_node(wrong)),
+        ("node", lambda wrong: S().delete_node(wrong)),
+        ("node", lambda wrong: S().keep_nodes([0, wrong])),
+        ("node", lambda wrong: S().rooted_at(wrong)),
+        ("edge", lambda wrong: S().delete_edge(wrong)),
+    ],
+)
+def test_numbers_are_not_rounded(name, edit, wrong):
+    with pytest.raises(ValueError, match=rf"^Expected {name} to be an integer, got {wrong!r}$"):
+        edit(wrong)
+
+
+def test_numbers_may_come_from_arrays():
+    one = S().mark_node(torch.tensor(2), 1.0).keep_nodes(np.arange(3)).rooted_at(np.int32(2)).delete_edge(torch.tensor(1))
+    assert (one.nodes, one.kept, one.root, one.edges) == ([(2, 1)], [0, 1, 2], (2,), [(1, -1)])
+    assert {type(v) for v in (*one.nodes[0], *one.kept, *one.root, *one.edges[0])} == {int}
 
 
 def test_yields_something_else():

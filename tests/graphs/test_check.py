@@ -52,6 +52,8 @@ INF = torch.full((EDGES, 2), float("inf"))
          "graph 1: Expected 'edge_attr' with 2 columns .* got 1 columns"),
         (_good(edge_attr=None), ValueError,
          "graph 1: Expected 'edge_attr' in all graphs or in none, but graph 0 has it"),
+        (_good(edge_weight=torch.ones(EDGES)), ValueError,
+         "graph 1: Expected no 'edge_weight', which nothing here reads, .*: put weights into 'edge_attr', for a conv that"),
         (HeteroData(), TypeError, "graph 1: Expected torch_geometric Data, got HeteroData"),
         ((GOOD.x, GOOD.edge_index), TypeError, "graph 1: Expected torch_geometric Data, got tuple"),
     ],

@@ -4,7 +4,7 @@ from torch import nn
 
 import enfa
 from enfa.nn.encode import Categorical, EdgeEncoder, NodeEncoder
-from enfa.testing import random_graphs
+from enfa.testing import assert_same_as_full, random_graphs
 
 
 def _plan(channels: int | list[int] = 3, edge_channels: int | list[int] | None = None) -> enfa.Plan:
@@ -89,3 +89,15 @@ def test_refuses_marks_of_another_width() -> None:
         NodeEncoder(3, 4, 2)(_plan(), torch.float32)
     with pytest.raises(ValueError, match=r"Expected edge marks of 2 channels, got 0 .*set edge_mark_channels=0"):
         EdgeEncoder(3, 4, 2)(_plan(3, 3), torch.float32)
+
+
+@pytest.mark.parametrize("channels", [2, [3, 2]])
+def test_a_model_may_do_without_the_marks_of_a_policy_that_marks_nothing(channels: int | list[int]) -> None:
+    graphs = random_graphs(4, 7, seed=1, channels=channels)
+    torch.manual_seed(0)
+    model = enfa.DSGNN(channels, 6, 2, 2, mark_channels=0)
+    assert_same_as_full(model, enfa.NodeDeletion(), graphs)
+    rows = model.encoder(enfa.make_plan(graphs, enfa.NodeDeletion(), model.spec), torch.float32)
+    assert rows.shape[1] == (2 if channels == 2 else 6)
+    with pytest.raises(ValueError, match=r"Expected marks of 0 channels, got 1 from the policy \(set mark_channels=1\)"):
+        model(enfa.make_plan(graphs, enfa.NodeMarking(), model.spec))

@@ -3,7 +3,7 @@ import pytest
 from enfa import Spec
 
 
-@pytest.mark.parametrize("layers", [0, -1, 2.0, "3", None])
+@pytest.mark.parametrize("layers", [0, -1, 2.0, "3", None, True])
 def test_layers_are_a_number_from_one_on(layers: object) -> None:
     with pytest.raises(ValueError, match=f"Expected num_layers to be an integer >= 1, got {layers!r}"):
         Spec(layers)

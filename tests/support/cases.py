@@ -155,7 +155,9 @@ def model_of(case: dict, layers: int = 3, seed: int = 0) -> enfa.DSGNN | enfa.DS
         edge_dim = (edge_dim or 0) + policy.edge_mark_channels
     options = {k: case[k] for k in ("readout", "jk", "bag", "dropout", "residual", "share")}
     options["norm"] = None if case["norm"] == "none" else case["norm"]
-    options |= {"edge_channels": edge_channels, "mark_channels": policy.mark_channels}
+    # graphs may have edge attributes that the model does not read, but it must not be told to read them
+    reads = edge_channels if case["conv"] in READS_EDGES else None
+    options |= {"edge_channels": reads, "mark_channels": policy.mark_channels}
     options["edge_mark_channels"] = policy.edge_mark_channels
     first = (NODE_CHANNELS[case["nodes"]], HIDDEN, 2, layers, conv_of(case["conv"], edge_dim))
     if case["context"] == "none":

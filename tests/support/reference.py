@@ -110,7 +110,7 @@ class Reference(nn.Module):
         found: Pairs = []
         if self.embed.columns:
             found.append(("nodes", [e.weight for e in self.embed.columns], model.encoder.embed.weight))
-        if self.embed_edges.columns:
+        if self.embed_edges.columns and model.edge_encoder is not None:
             found.append(("edges", [e.weight for e in self.embed_edges.columns], model.edge_encoder.embed.weight))
         for i, layer in enumerate(model.layers):
             modules = [(f"conv {i}", self.convs[i], layer.conv), (f"norm {i}", self.norms[i], layer.norm)]

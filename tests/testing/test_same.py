@@ -4,11 +4,13 @@ import copy
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 import enfa
+from enfa.graphs import GraphSet, check_graphs
 from enfa.plan.table import Plan
 from enfa.testing import assert_same_as_full, differences, random_graphs
 from enfa.testing import same as module
@@ -89,6 +91,29 @@ def test_finds_a_wrong_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_run_on", wrong)
     with pytest.raises(AssertionError, match=r"gradient of layers.0.conv.mlp.0.weight: 1"):
         assert_same_as_full(_model(), enfa.NodeMarking(), GRAPHS)
+
+
+def test_compares_the_gradients_of_features(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And finds the mistake of merging equal nodes, whose gradients then are one."""
+    graphs = copy.deepcopy(GRAPHS)
+    for graph in graphs[1:]:
+        graph.x.requires_grad_()
+    names = {d.what for d in differences(_model(), enfa.NodeMarking(), graphs)}
+    assert {f"gradient of x of graph {i}" for i in range(5)} <= names
+    assert_same_as_full(_model(), enfa.NodeMarking(), graphs, steps=2)
+    assert all(graph.x.grad is None and graph.x.dtype == torch.float32 for graph in graphs)
+    right = module.plan_of
+
+    def merged(checked: GraphSet, *args: object) -> Plan:
+        if args[-1] == "distinct":  # each node has the number of the first one that looks like it
+            same = check_graphs(GRAPHS)
+            first = np.unique(same.node_kind, return_index=True)[1]
+            checked = replace(checked, node_kind=first[same.node_kind])
+        return right(checked, *args)
+
+    monkeypatch.setattr(module, "plan_of", merged)
+    off = [d for d in differences(_model(), enfa.NodeMarking(), graphs) if d.relative > 1e-10]
+    assert {d.kind for d in off} == {"distinct"} and {d.what for d in off} <= {f"gradient of x of graph {i}" for i in range(5)}
 
 
 def test_finds_what_is_not_finite_or_not_there(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,12 +32,25 @@ def test_base_then_file_then_overrides(tmp_path: Path) -> None:
         ("dataset: CSL\nlr: fast", "Expected lr to be a number, got 'fast'"),
         ("dataset: CSL\nepochs: 3.5", "Expected epochs to be a whole number, got 3.5"),
         ("dataset: CSL\nepochs: true", "Expected epochs to be a whole number, got True"),
-        ("dataset: CSL\nepochs: 0", "Expected epochs >= 1, got 0"),
+        ("dataset: CSL\nepochs: 0", "Expected epochs to be an integer >= 1, got 0"),
+        ("dataset: CSL\nbatch_size: -1", "Expected batch_size to be an integer >= 1, got -1"),
+        ("dataset: CSL\nmax_rows: 0", "Expected max_rows to be an integer >= 1, got 0"),
+        ("dataset: CSL\nearly_stopping: -3", "Expected early_stopping to be an integer >= 1, got -3"),
+        ("dataset: CSL\nseed: -1", "Expected seed to be an integer >= 0 and <= 9223372036854775807, got -1"),
+        ("dataset: CSL\nseed: 99999999999999999999", "Expected seed to be an integer >= 0 and <= 9223372036854775807"),
+        ("dataset: CSL\nfold_seed: -1", "Expected fold_seed to be an integer >= 0"),
+        ("dataset: CSL\nlr: -1", "Expected lr to be a number > 0, got -1.0"),
+        ("dataset: CSL\nlr: nan", "Expected lr to be a number > 0, got nan"),
+        ("dataset: CSL\nlr: .inf", "Expected lr to be a number > 0, got inf"),
+        ("dataset: CSL\nlr_decay: .inf", "Expected lr_decay to be a number > 0, got inf"),
+        ("dataset: CSL\nweight_decay: .nan", "Expected weight_decay to be a number >= 0, got nan"),
+        ("dataset: CSL\nstop_at: 1.5", "Expected stop_at to be a number >= 0 and <= 1, got 1.5"),
+        ("dataset: CSL\nstop_at: .nan", "Expected stop_at to be a number >= 0 and <= 1, got nan"),
         ("dataset: CSL\nresidual: 1", "Expected residual to be true or false, got 1"),
         ("dataset: CSL\nmodel: dds", r"Expected model to be one of ds, dss, got 'dds' \(did you mean"),
         ("dataset: 3", "Expected dataset to be text, got 3"),
         ("dataset: CSL\npolicy_params: 3", "Expected policy_params to be a mapping, got 3"),
-        ("dataset: CSL\ndropout: 1", "Expected dropout from 0 to below 1"),
+        ("dataset: CSL\ndropout: 1", "Expected dropout to be a number >= 0 and < 1, got 1.0"),
         ("dataset: CSL\nbase: none.yaml", r"no config file .*none\.yaml, which .*c\.yaml names as its base"),
         ("base: c.yaml", "its own base"),
         ("base: 3", "Expected base to be the path"),
@@ -48,6 +61,16 @@ def test_base_then_file_then_overrides(tmp_path: Path) -> None:
 def test_mistakes(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises((ValueError, FileNotFoundError), match=message):
         read_config(write(tmp_path / "c.yaml", text))
+
+
+@pytest.mark.parametrize("name", ["../../x", "..", ".", "", "/tmp/x", "a/b", "a\\b", "a/", "a\0b"])
+def test_a_run_stays_in_its_folder(name: str) -> None:
+    with pytest.raises(ValueError, match=f"^Expected name to be a file name, .*, got {re.escape(repr(name))}$"):
+        Config(dataset="CSL", name=name)
+
+
+def test_a_name_may_hold_what_file_names_may() -> None:
+    assert Config(dataset="CSL", name="my run, lr=0.1 [b].v2").name == "my run, lr=0.1 [b].v2"
 
 
 @pytest.mark.parametrize("override", ["lr", "=3", "lr.x=3", "lr=[", "polizy=x"])

@@ -11,11 +11,12 @@ from torch_geometric.data import Data
 
 from enfa.batch.dataset import CompiledDataset
 from enfa.batch.key import key_of
-from enfa.batch.labels import labels
 from enfa.batch.rows import compile_graphs
 from enfa.batch.storage import load_compiled
 from enfa.edits import Policy
 from enfa.graphs import check_graphs
+from enfa.graphs.labels import labels
+from enfa.plan.gradients import refuse_gradients
 from enfa.plan.make import check_kind, edits_of, sources_of
 from enfa.plan.spec import Spec
 
@@ -48,6 +49,7 @@ def compile(
     """
     check_kind(kind)
     graphs = check_graphs(dataset)
+    refuse_gradients(dataset)
     y = labels(dataset)
     edits = edits_of(graphs, policy, spec)
     key = key_of(graphs, edits, y, policy, spec, kind)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -13,17 +15,18 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from enfa.batch.key import chained, fingerprint, with_spec
-from enfa.batch.labels import added_labels
+from enfa.batch.key import chained, fingerprint, params_of, with_spec
 from enfa.batch.rows import compile_graphs
 from enfa.edits import Edits, Policy, Subsample
 from enfa.edits.marks import with_marks
 from enfa.graphs import GraphSet, check_graphs
 from enfa.graphs.join import join, renumbered
+from enfa.graphs.labels import added_labels
 from enfa.plan.cost import Cost
 from enfa.plan.cut import Cutter
 from enfa.plan.distinct import DistinctRows, start_kinds
 from enfa.plan.expand import largest_values
+from enfa.plan.gradients import refuse_gradients
 from enfa.plan.make import edits_of, plan_of, sources_of
 from enfa.plan.merge import merge_rows, widen_kinds
 from enfa.plan.prepare import Needs
@@ -32,7 +35,13 @@ from enfa.plan.spec import Spec
 from enfa.plan.table import Plan
 from enfa.plan.truncate import first_layers
 
-__all__ = ["CompiledDataset"]
+__all__ = ["SLICING", "CompiledDataset"]
+
+# Slicing keeps scratch in the dataset, so one thread slices at a time. A process is forked between two slices, never within
+# one: its copy of the scratch would be half written, and the lock held by a thread that it does not have.
+SLICING = RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=SLICING.acquire, after_in_parent=SLICING.release, after_in_child=SLICING.release)
 
 
 def _both(old: np.ndarray | None, subs: int, new: np.ndarray | None, more: int) -> np.ndarray | None:
@@ -46,7 +55,7 @@ def _both(old: np.ndarray | None, subs: int, new: np.ndarray | None, more: int) 
 class CompiledDataset:
     """What :func:`enfa.compile` returns. ``compiled[[3, 5]]`` is the plan of graphs 3 and 5.
 
-    Not safe to slice from several threads at once (several processes are fine).
+    Several threads may slice: they take turns. Several processes do not have to.
     """
 
     def __init__(
@@ -115,10 +124,10 @@ class CompiledDataset:
         and kept. Where processes slice, ask for it before they are forked, so that they share them.
         """
         ids = self.positions(graphs)
-        subs = None if draw is None else draw.draw(self.sources.sub_ptr, ids, epoch, score)
-        slicer = self._slices()
-        if slicer is not None:
-            plan = slicer.plan(ids, subs, tables)
+        subs = None if draw is None else self.checked_draw(draw).draw(self.sources.sub_ptr, ids, epoch, score)
+        if self.rows is not None:
+            with SLICING:
+                plan = self._slices().plan(ids, subs, tables)
         else:
             assert self.graphs is not None
             all_graphs, edits = self.graphs
@@ -126,8 +135,20 @@ class CompiledDataset:
             plan.graph_ids = torch.from_numpy(ids)
         return self.labelled(plan)
 
-    def _slices(self) -> Slicer | None:
-        if self._slicer is None and self.rows is not None:
+    def checked_draw(self, draw: Subsample) -> Subsample:
+        """The same, if it draws from the bags that were compiled."""
+        if not isinstance(draw, Subsample):
+            raise TypeError(f"Expected draw to be an enfa.Subsample, got {draw!r}")
+        # by the key, which a stored file has, too
+        name, params = self.key["policy"], self.key["params"]
+        if (type(draw.policy).__name__, params_of(draw.policy)) != (name, params):
+            compiled = f"{name}({', '.join(f'{k}={v!r}' for k, v in params.items())})"
+            raise ValueError(f"Expected to draw from the compiled bags, those of {compiled}, got {draw.policy!r}")
+        return draw
+
+    def _slices(self) -> Slicer:
+        assert self.rows is not None
+        if self._slicer is None:
             self._slicer = Slicer(self.rows, self.sources)
         return self._slicer
 
@@ -136,12 +157,15 @@ class CompiledDataset:
 
         Kept, because it takes as long as many batches and several times the memory of the dataset: loaders share it.
         """
-        slicer = self._slices()
-        if slicer is None or needs.links != {"merged"} or not Cutter.takes(slicer):
+        if self.rows is None or needs.links != {"merged"}:
             return None
-        if needs.tables not in self._cutters:
-            self._cutters[needs.tables] = Cutter(slicer, needs.tables)
-        return self._cutters[needs.tables]
+        with SLICING:
+            slicer = self._slices()
+            if not Cutter.takes(slicer):
+                return None
+            if needs.tables not in self._cutters:
+                self._cutters[needs.tables] = Cutter(slicer, needs.tables)
+            return self._cutters[needs.tables]
 
     def labelled(self, plan: Plan) -> Plan:
         """The plan with the labels of its graphs."""
@@ -177,16 +201,21 @@ class CompiledDataset:
     def extend(self, graphs: Sequence[Data]) -> np.ndarray:
         """Add graphs (for prediction, say) and return their positions. Only rows not known so far are added.
 
-        Where the dataset has labels, graphs without one get NaN (-1 for integer labels). A file saved from here
-        on counts as compiled from other graphs than before.
+        Where either the dataset or the new graphs have labels, the others get NaN (-1 for integer labels). A file saved
+        from here on counts as compiled from other graphs than before.
         """
+        with SLICING:
+            return self._extended(graphs)
+
+    def _extended(self, graphs: Sequence[Data]) -> np.ndarray:
         if self.policy is None:
             raise ValueError("Expected to know the policy: load with load_compiled(path, policy=...) to extend")
         s = self.sources
         new = replace(check_graphs(graphs), first=len(self))
+        refuse_gradients(graphs)
         edits = edits_of(new, self.policy, self.spec)
         added = fingerprint(new, edits, None)
-        y = None if self.y is None else added_labels(self.y, graphs)
+        y = added_labels(self.y, len(self), graphs)
         edits = with_marks(edits, s.marks, s.edge_marks)
         if s.root is not None and edits.root is not None and s.root.shape[1] != edits.root.shape[1]:
             raise ValueError(f"Expected {s.root.shape[1]} root(s) a subgraph, as compiled, got {edits.root.shape[1]}")

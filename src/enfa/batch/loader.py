@@ -10,6 +10,7 @@ import torch
 
 from enfa.batch.dataset import CompiledDataset
 from enfa.edits import Subsample
+from enfa.graphs.numbers import whole
 from enfa.plan.prepare import Needs, prepare
 from enfa.plan.table import Plan
 
@@ -104,7 +105,7 @@ class DataLoader(torch.utils.data.DataLoader):
         shard: ``(rank, ranks)`` in distributed training: of every batch this loader yields the graphs rank, rank +
             ranks, …; so the ranks' parts together are the batches of one process. A part may be empty.
         needs: ``model.needs``, to prepare the plans for a GPU here, in the workers, rather than there.
-        draw: an :class:`enfa.Subsample`: each epoch, a new part of every compiled bag (compile its ``.policy``).
+        draw: an :class:`enfa.Subsample`: each epoch, a new part of every compiled bag, which must be its ``.policy``'s.
         score: what to draw by: a number for every compiled subgraph.
     """
 
@@ -125,10 +126,12 @@ class DataLoader(torch.utils.data.DataLoader):
         score: np.ndarray | None = None,
         **options: Any,
     ) -> None:
-        if batch_size < 1 or (max_rows is not None and max_rows < 1):
-            raise ValueError(f"Expected batch_size and max_rows >= 1, got {batch_size} and {max_rows}")
+        batch_size, seed = whole("batch_size", batch_size, 1), whole("seed", seed, 0)
+        max_rows = None if max_rows is None else whole("max_rows", max_rows, 1)
         if not 0 <= shard[0] < shard[1]:
             raise ValueError(f"Expected shard to be (rank, ranks) with 0 <= rank < ranks, got {shard}")
+        if draw is not None:
+            compiled.checked_draw(draw)
         chosen = compiled.positions(slice(None) if graphs is None else graphs)
         if len(chosen) == 0:
             raise ValueError("Expected at least one graph to load, got none: is the split empty?")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from enfa.batch.buckets import Buckets
-from enfa.batch.dataset import CompiledDataset
+from enfa.batch.dataset import SLICING, CompiledDataset
 from enfa.batch.fill import Block, Filler
 from enfa.batch.loader import Batches
 from enfa.batch.padding import Form, countable
@@ -31,6 +31,10 @@ class Writer:
         self._epoch: tuple[int, list[np.ndarray]] = -1, []
 
     def __call__(self, epoch: int, i: int, place: int) -> int:
+        with SLICING:  # a cut reads the dataset's scratch until it is written
+            return self._written(epoch, i, place)
+
+    def _written(self, epoch: int, i: int, place: int) -> int:
         if self._epoch[0] != epoch:
             self._epoch = epoch, self.sampled.batches(epoch)
         graphs = self._epoch[1][i]

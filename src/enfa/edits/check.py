@@ -91,8 +91,24 @@ def _check_contradictions(graphs: GraphSet, edits: Edits, policy: str) -> None:
             )
 
 
+def _check_arrays(edits: Edits, policy: str) -> None:
+    """Those of :meth:`Edits.build` are right; a policy of one's own may make its edits otherwise."""
+    for name in ("sub_ptr", "node_ptr", "node", "node_value", "edge_ptr", "edge", "edge_value", "root"):
+        array = getattr(edits, name)
+        if array is not None and array.dtype.kind not in "iu":
+            raise TypeError(f"{policy}: Expected '{name}' of the edits to hold integers, got {array.dtype}")
+    for name in ("marks", "edge_marks"):
+        table = getattr(edits, name)
+        if table.ndim != 2 or not len(table) or not np.isfinite(table).all():
+            raise ValueError(
+                f"{policy}: Expected '{name}' to be finite numbers of shape [values, channels], at least one value, "
+                f"got {table.tolist()}"
+            )
+
+
 def check_edits(graphs: GraphSet, edits: Edits, policy: str) -> Edits:
     """Refuse edits outside their graph and edits that contradict each other."""
+    _check_arrays(edits, policy)
     _check_targets(graphs, edits, policy, "node")
     _check_targets(graphs, edits, policy, "edge")
     _check_contradictions(graphs, edits, policy)

@@ -10,6 +10,7 @@ import numpy as np
 
 from enfa.graphs import GraphSet
 from enfa.graphs.graphset import ranges
+from enfa.graphs.numbers import integers
 
 __all__ = ["DELETE", "Edits", "chosen_subgraphs"]
 
@@ -88,18 +89,19 @@ class Edits:
 
         A graph whose bag would be empty gets one unedited subgraph, without a root.
         """
-        empty = np.asarray(subgraphs) == 0
+        subgraphs = integers("subgraphs", subgraphs)
+        empty = subgraphs == 0
         counts = np.where(empty, 1, subgraphs)
         total = int(counts.sum())
         # places, among the new subgraphs, of those that the policy made
         made = np.repeat(~empty, counts)
 
-        def lists(triple: tuple[np.ndarray, np.ndarray, np.ndarray] | None) -> tuple[np.ndarray, ...]:
+        def lists(what: str, triple: tuple[np.ndarray, np.ndarray, np.ndarray] | None) -> tuple[np.ndarray, ...]:
             sizes = np.zeros(total, np.int64)
             if triple is None:
                 return _count_ptr(sizes), np.zeros(0, np.int64), np.zeros(0, np.int64)
-            sizes[made] = triple[0]
-            return _count_ptr(sizes), np.asarray(triple[1], np.int64), np.asarray(triple[2], np.int64)
+            sizes[made] = integers(f"{what} count", triple[0])
+            return _count_ptr(sizes), integers(what, triple[1]), integers(f"{what} value", triple[2])
 
         if keeps is not None:
             of_policy, keeps = keeps, np.zeros(total, bool)
@@ -107,9 +109,9 @@ class Edits:
         if root is not None:
             of_policy = root[:, None] if root.ndim == 1 else root
             root = np.full((total, of_policy.shape[1]), -1, np.int64)
-            root[made] = of_policy
-        node_ptr, nodes, node_value = lists(node)
-        edge_ptr, edges, edge_value = lists(edge)
+            root[made] = integers("root", of_policy)
+        node_ptr, nodes, node_value = lists("node", node)
+        edge_ptr, edges, edge_value = lists("edge", edge)
         return Edits(
             _count_ptr(counts), node_ptr, nodes, node_value, edge_ptr, edges, edge_value,
             np.asarray(marks, np.float32), np.asarray(edge_marks, np.float32), keeps, root,

@@ -10,6 +10,7 @@ import numpy as np
 
 from enfa.edits.edits import DELETE, Edits
 from enfa.graphs import GraphSet
+from enfa.graphs.numbers import integer
 
 __all__ = ["GraphView", "Policy", "Subgraph"]
 
@@ -38,7 +39,7 @@ class Subgraph:
         self.root: tuple[int, ...] = ()
 
     def mark_node(self, node: int, mark: int = 1) -> Subgraph:
-        self.nodes.append((int(node), mark))
+        self.nodes.append((integer("node", node), integer("mark", mark)))
         return self
 
     def delete_node(self, node: int) -> Subgraph:
@@ -46,12 +47,12 @@ class Subgraph:
 
     def keep_nodes(self, nodes: Iterable[int]) -> Subgraph:
         """Only these nodes and the edges between them; all others are deleted."""
-        self.kept = [int(n) for n in nodes]
+        self.kept = [integer("node", n) for n in nodes]
         return self
 
     def mark_edge(self, edge: int, mark: int = 1) -> Subgraph:
         """``edge`` is a column of edge_index: one direction."""
-        self.edges.append((int(edge), mark))
+        self.edges.append((integer("edge", edge), integer("mark", mark)))
         return self
 
     def delete_edge(self, edge: int) -> Subgraph:
@@ -59,7 +60,7 @@ class Subgraph:
 
     def rooted_at(self, *nodes: int) -> Subgraph:
         """The node, or the two ends of the edge, that the subgraph is about: what ``readout="root"`` reads."""
-        self.root = tuple(int(n) for n in nodes)
+        self.root = tuple(integer("node", n) for n in nodes)
         return self
 
     def node_edits(self, where: str) -> list[tuple[int, int]]:

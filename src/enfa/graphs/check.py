@@ -38,6 +38,10 @@ def _features(value: object, name: str, count: int, what: str, position: int) ->
     raise TypeError(f"{where} to hold floats or integers, got {value.dtype}")
 
 
+def _said(value: object) -> str:
+    return f"one of shape {list(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+
+
 def _edges(data: Data, nodes: int, position: int) -> np.ndarray:
     edges = data.edge_index
     where = f"graph {position}: Expected 'edge_index'"
@@ -70,6 +74,9 @@ def _stack(parts: list[np.ndarray], name: str, where: list[int]) -> np.ndarray:
 def check_graphs(graphs: Sequence[Data]) -> GraphSet:
     """Check PyG graphs and join them into a :class:`GraphSet`. Cost: one pass over the data.
 
+    Attributes of the graphs that no model here takes are left alone, as PyG does, and so is ``edge_attr`` where the
+    model reads none; but ``edge_weight``, which PyG's convs would use, is refused.
+
     Raises a ``TypeError`` or ``ValueError`` that names the first offending graph by position.
     """
     if isinstance(graphs, Data):
@@ -93,6 +100,11 @@ def check_graphs(graphs: Sequence[Data]) -> GraphSet:
             raise ValueError(
                 f"graph {position}: Expected 'edge_attr' in all graphs or in none, but graph 0 "
                 f"{'has none' if graphs[0].edge_attr is None else 'has it'}"
+            )
+        if data.edge_weight is not None:  # unlike other attributes: PyG's convs would use it
+            raise ValueError(
+                f"graph {position}: Expected no 'edge_weight', which nothing here reads, got {_said(data.edge_weight)}: "
+                f"put weights into 'edge_attr', for a conv that reads them (conv='gine', edge_channels=1)"
             )
         if data.edge_attr is not None:
             attrs.append(_features(data.edge_attr, "edge_attr", edge.shape[1], "edges", position))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from enfa.nn.rows import current_rows
+from enfa.nn.recompute import backward_pass, first_step, note_step
+from enfa.nn.rows import current_call, rows_of
 from enfa.nn.triton import accelerated
 from enfa.plan.identity import mix64
 
@@ -37,7 +38,7 @@ class KeyedDropout(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.p == 0.0:
             return x
-        rows = current_rows()
+        rows = rows_of(self)
         if rows is None:
             return nn.functional.dropout(x, self.p)
         if self.independent:
@@ -47,16 +48,23 @@ class KeyedDropout(nn.Module):
         identity = rows.identity()
         if len(identity) != len(x):
             raise ValueError(f"Expected {len(identity)} rows in flight, got {list(x.shape)}")
-        self.step.add_(1)
+        step = self._next_step()
         if accelerated(x) and x.dtype == torch.float32 and len(x):
             from enfa.nn.triton.dropout import keyed_dropout
 
-            return keyed_dropout(x, identity, self.step, self.seed, self.p)
-        row = mix64(identity, mix64(self.step, self.seed))
+            return keyed_dropout(x, identity, step, self.seed, self.p)
+        row = mix64(identity, mix64(step, self.seed))
         channel = mix64(torch.arange(x.shape[1], device=x.device))
         drawn = mix64(row[:, None] + channel) >> 11  # 53 bits, from -2**52 on
         keep = drawn >= int((self.p - 0.5) * 2**53)
         return x * keep * (1.0 / (1.0 - self.p))
+
+    def _next_step(self) -> Tensor:
+        if backward_pass() != -1:  # what is computed again gets its mask again
+            return first_step(self)
+        self.step.add_(1)
+        note_step(self, self.step, current_call())
+        return self.step
 
     def extra_repr(self) -> str:
         return f"p={self.p}, independent={self.independent}"
@@ -66,8 +74,9 @@ class KeyedDropout(nn.Module):
         """Replace every torch.nn.Dropout in ``module``."""
         if type(module) is nn.Dropout:
             return cls(module.p).train(module.training)
-        for name, child in list(module.named_children()):
-            converted = cls.convert(child)
+        # not named_children, which leaves out the second place of a module that stands in two
+        for name, child in list(module._modules.items()):
+            converted = child if child is None else cls.convert(child)
             if converted is not child:
                 setattr(module, name, converted)
         return module

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from enfa.graphs.numbers import is_whole, whole
 from enfa.nn.segment import gather
 from enfa.plan.table import Plan
 
@@ -23,10 +24,11 @@ class Categorical(nn.Module):
 
     def __init__(self, cardinalities: Sequence[int], channels: int) -> None:
         super().__init__()
-        if not cardinalities or any(c < 1 for c in cardinalities):
-            raise ValueError(f"Expected cardinalities >= 1, one per column, got {list(cardinalities)}")
-        self.cardinalities = list(cardinalities)
-        self.weight = nn.Parameter(torch.empty(sum(cardinalities), channels))
+        given = list(cardinalities)
+        if not given or not all(is_whole(c, 1) for c in given):
+            raise ValueError(f"Expected cardinalities >= 1, one per column, got {given}")
+        self.cardinalities = [int(c) for c in given]
+        self.weight = nn.Parameter(torch.empty(sum(self.cardinalities), channels))
         for part in self.weight.data.split(self.cardinalities):
             nn.init.xavier_uniform_(part)
         first = torch.tensor([0, *self.cardinalities[:-1]]).cumsum(0)
@@ -39,6 +41,11 @@ class Categorical(nn.Module):
         # adding up the gradients of an embedding's rows would sort on a GPU or add atomically
         there = self.weight.new_zeros(len(values), len(self.weight)).scatter_(1, values + self.first, 1.0)
         return there @ self.weight
+
+
+def _channels(name: str, given: int | Sequence[int]) -> int | Sequence[int]:
+    """A number of float columns, or else cardinalities of categorical ones, which :class:`Categorical` checks."""
+    return given if isinstance(given, Iterable) else whole(name, given, 0)
 
 
 def _check(what: str, channels: int | Sequence[int], values: Tensor | None, largest: tuple[int, ...]) -> None:
@@ -63,7 +70,8 @@ class NodeEncoder(nn.Module):
 
     def __init__(self, in_channels: int | Sequence[int], hidden_channels: int, mark_channels: int) -> None:
         super().__init__()
-        self.in_channels, self.mark_channels = in_channels, mark_channels
+        in_channels = _channels("in_channels", in_channels)
+        self.in_channels, self.mark_channels = in_channels, whole("mark_channels", mark_channels, 0)
         if isinstance(in_channels, int):
             self.embed: nn.Module = nn.Identity()
             self.out_channels = in_channels + mark_channels
@@ -74,6 +82,8 @@ class NodeEncoder(nn.Module):
     def forward(self, plan: Plan, dtype: torch.dtype) -> Tensor:
         _check("node features", self.in_channels, plan.x, plan.limits[0])
         marks = plan.marks.to(dtype)
+        if self.mark_channels == 0 and len(marks) == 1:  # nothing is marked: there is nothing to read
+            marks = marks[:, :0]
         if marks.shape[1] != self.mark_channels:
             raise ValueError(
                 f"Expected marks of {self.mark_channels} channels, got {marks.shape[1]} from the policy "
@@ -89,8 +99,8 @@ class EdgeEncoder(nn.Module):
 
     def __init__(self, edge_channels: int | Sequence[int], hidden_channels: int, mark_channels: int) -> None:
         super().__init__()
-        self.edge_channels = edge_channels
-        self.mark_channels = mark_channels
+        edge_channels = _channels("edge_channels", edge_channels)
+        self.edge_channels, self.mark_channels = edge_channels, whole("edge_mark_channels", mark_channels, 0)
         if isinstance(edge_channels, int):
             self.embed: nn.Module = nn.Identity()
             self.out_channels = edge_channels + mark_channels

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import torch
@@ -24,6 +25,7 @@ from enfa.plan.table import Plan
 __all__ = ["GraphedForward", "GraphedStep", "Staged"]
 
 Loss = Callable[[Tensor, Tensor], Tensor]
+_CAPTURING = Lock()  # all captures are made on the same stream, so one thread captures at a time
 _BUFFERS = 3  # batches on the device at a time: one in use, one behind it, one arriving
 
 
@@ -143,6 +145,7 @@ class _Graphed:
         try:
             # a capture that fails at its end leaves its stream the current one
             with (
+                _CAPTURING,
                 torch.cuda.stream(torch.cuda.current_stream(self.device)),
                 # other threads (of a logger, say) may go on using the device
                 torch.cuda.graph(

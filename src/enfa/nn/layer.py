@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from enfa.nn.context import ContextBranch, bag_sum
 from enfa.nn.convs import Conv
 from enfa.nn.dropout import KeyedDropout
-from enfa.nn.rows import Rows, rows_in_flight
+from enfa.nn.rows import Rows, made, rows_in_flight
 from enfa.nn.segment import gather
 from enfa.plan.derive import graph_degrees
 from enfa.plan.table import Layer, Plan
@@ -40,16 +40,16 @@ class SubgraphLayer(nn.Module):
         """``degree`` [R'] belongs to the table before; ``identities(k)`` are those of conv rows, contexts, table."""
         links, full, branch = layer.links, plan.kind == "full", self.context
         degrees = None if degree is None else (degree, degree.index_select(0, links.self_row))
-        with rows_in_flight(Rows(layer.copies, plan.num_pairs, lambda: identities(0), full)):
+        with rows_in_flight(Rows(layer.copies, plan.num_pairs, lambda: identities(0), full)) as call:
             activated = branch is None or not branch.before_activation
-            conv = self.conv.normed(self.norm, activated, rows, links, edge, degrees)
+            conv = made(call, self.conv.normed(self.norm, activated, rows, links, edge, degrees), rows, edge)
         table = conv if layer.source is None else gather(conv, layer.source, layer.cache, "source")
         if branch is not None:
             table = table + self._context(branch, rows, conv, layer, plan, edge, identities)
             if branch.before_activation:
                 table = torch.relu(table)
-        with rows_in_flight(Rows(layer.copies, plan.num_pairs, lambda: identities(2), full)):
-            table = self.dropout(table)
+        with rows_in_flight(Rows(layer.copies, plan.num_pairs, lambda: identities(2), full)) as call:
+            table = made(call, self.dropout(table), table)
         if self.residual and rows.shape[1] == table.shape[1]:
             table = table + gather(rows, layer.previous, layer.cache, "previous")
         return table
@@ -72,7 +72,8 @@ class SubgraphLayer(nn.Module):
             degrees = None
             if branch.conv.reads_degrees:
                 degrees = graph_degrees(context.links, len(encoded))
-            with rows_in_flight(Rows(context.copies, plan.num_nodes, lambda: identities(1), plan.kind == "full")):
+            with rows_in_flight(Rows(context.copies, plan.num_nodes, lambda: identities(1), plan.kind == "full")) as call:
                 norm = branch.norm or nn.Identity()
-                encoded = branch.conv.normed(norm, False, encoded, context.links, edge, degrees)
+                read, encoded = encoded, branch.conv.normed(norm, False, encoded, context.links, edge, degrees)
+                encoded = made(call, encoded, read, edge)
         return gather(encoded, seen, layer.cache, "seen")

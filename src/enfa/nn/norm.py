@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from enfa.nn.counted import Counted, Shifted
 from enfa.nn.linear import WIDE, fusable, hooked, plain
-from enfa.nn.rows import Rows, current_rows
+from enfa.nn.rows import Rows, rows_of
 from enfa.nn.triton import accelerated
 
 __all__ = ["CountedBatchNorm", "normed"]
@@ -40,7 +40,7 @@ def normed(
 
 def _in_one_go(norm: nn.Module, linear: nn.Linear, inner: nn.Module, before: nn.Linear, x: Tensor) -> bool:
     """Whether the second of two linears can normalise what it reads of the first. Narrow ones are fast enough."""
-    norms, rows = (inner, norm), current_rows()
+    norms, rows = (inner, norm), rows_of(norm)
     # somebody's own norm may compute something else
     if not all(type(n) is CountedBatchNorm and not hooked(n) for n in norms) or rows is None:
         return False
@@ -53,7 +53,7 @@ def _pair(
 ) -> Tensor:
     from enfa.nn.triton.linear_norm import Normed
 
-    rows = current_rows()
+    rows = rows_of(inner)
     assert rows is not None
     z, saved = inner.on_cuda(x, before, True, rows, later=True)
     return norm.on_cuda(z, linear, relu, rows, Normed(saved, inner.weight, inner.bias))[0]
@@ -70,13 +70,13 @@ class CountedBatchNorm(nn.BatchNorm1d):
 
     def forward(self, x: Tensor, relu: bool = False, linear: nn.Linear | None = None) -> Tensor:
         """``relu``: the activation behind it; ``linear``: what comes before it. Together they cost less."""
-        rows, group = current_rows(), _group() if self.training else None
+        counts = self.training or self.running_mean is None
+        rows, group = rows_of(self, counts), _group() if self.training else None
         if linear is not None and rows is not None and self.fuses(linear, x, rows):
             return self.on_cuda(x, linear, relu, rows)[0]
         if linear is not None:
-            counts = rows is not None and (self.training or self.running_mean is None)
             own = plain(linear) and not torch.is_autocast_enabled(x.device.type)
-            shift = counts and own and linear.bias is not None
+            shift = rows is not None and counts and own and linear.bias is not None
             x = Shifted.apply(x, linear.weight, linear.bias) if shift else linear(x)
         if x.dtype in (torch.float16, torch.bfloat16) and torch.is_autocast_enabled(x.device.type):
             x = x.float()  # counts and sums do not fit into 8 or 11 bits: go on in float32, as LayerNorm does
@@ -85,7 +85,7 @@ class CountedBatchNorm(nn.BatchNorm1d):
         if x.ndim != 2 or (rows is not None and len(x) != len(rows.copies)):
             count = "any number" if rows is None else str(len(rows.copies))
             raise ValueError(f"Expected {count} rows in flight as [rows, channels], got {list(x.shape)}")
-        if not self.training and self.running_mean is not None:
+        if not counts:
             return _activated(super().forward(x), relu)
         if rows is not None and group is None and rows.total == 1:
             raise ValueError("Expected more than 1 (subgraph, node) pair to compute BatchNorm statistics, got 1")
@@ -156,8 +156,9 @@ class CountedBatchNorm(nn.BatchNorm1d):
             new.running_mean, new.running_var = module.running_mean, module.running_var
             new.num_batches_tracked = module.num_batches_tracked
             return new.train(module.training)
-        for name, child in list(module.named_children()):
-            converted = cls.convert(child)
+        # not named_children, which leaves out the second place of a module that stands in two
+        for name, child in list(module._modules.items()):
+            converted = child if child is None else cls.convert(child)
             if converted is not child:
                 setattr(module, name, converted)
         return module

@@ -54,7 +54,8 @@ def _mapped(value: Any, change: Callable[[Tensor], Tensor], cached: bool, done: 
     if isinstance(value, (list, tuple)):
         return type(value)(_mapped(v, change, cached, done) for v in value)
     if isinstance(value, dict):
-        return {k: _mapped(v, change, cached, done) for k, v in value.items()}
+        # a list first: another thread that runs on the same plan may add to its cache
+        return {k: _mapped(v, change, cached, done) for k, v in list(value.items())}
     if not isinstance(value, (Tensor, Arrays)):
         return value
     if id(value) not in done:
@@ -87,7 +88,7 @@ def _visit(value: Any, cached: bool, found: dict[int, Any]) -> None:
         for v in value:
             _visit(v, cached, found)
     elif isinstance(value, dict):
-        for v in value.values():
+        for v in list(value.values()):
             _visit(v, cached, found)
 
 
@@ -128,7 +129,7 @@ def _tree(value: Any, seen: set[int], only: Container[int] | None) -> _Tree | bo
             kind: Any = type(value)
             steps = [(name, True, getattr(value, name)) for name, _ in _names(kind)]
     elif isinstance(value, dict):
-        steps = [(key, False, part) for key, part in value.items()]
+        steps = [(key, False, part) for key, part in list(value.items())]
     elif isinstance(value, (list, tuple)):
         steps = [(number, False, part) for number, part in enumerate(value)]
     found = [(step, named, _tree(part, seen, only)) for step, named, part in steps]

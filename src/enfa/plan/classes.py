@@ -19,7 +19,7 @@ __all__ = ["row_classes"]
 
 def _start(plan: Plan) -> np.ndarray:
     """Rows of table 0 differ in features, mark, degree or, where sharing ends at the graph, in the graph."""
-    content = distinct_rows(plan.x.numpy())[0][plan.feature.numpy()]
+    content = distinct_rows(plan.x.detach().numpy())[0][plan.feature.numpy()]
     more = [t.numpy() for t in (plan.mark, plan.degree, plan.graph) if t is not None]
     return distinct_rows(np.stack([content, *more], axis=1))[0]
 

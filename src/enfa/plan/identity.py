@@ -28,6 +28,7 @@ def mix64(value: Tensor, salt: int | Tensor = 0) -> Tensor:
 
 def content(values: Tensor) -> Tensor:
     """int64 [n]: a number per feature row, from its bits."""
+    values = values.detach()
     if values.is_floating_point():
         values = values.double().view(torch.int64)
     column = mix64(torch.arange(values.shape[1], device=values.device), 17)

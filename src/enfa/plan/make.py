@@ -10,11 +10,13 @@ from torch_geometric.data import Data
 from enfa.edits import Edits, Policy
 from enfa.edits.check import check_edits
 from enfa.graphs import GraphSet, check_graphs
+from enfa.graphs.labels import labels_of_graphs
 from enfa.graphs.names import unknown
 from enfa.plan.distinct import distinct_rows_of, start_kinds
 from enfa.plan.ego import ego_plan
 from enfa.plan.expand import largest_values
 from enfa.plan.full import full_plan
+from enfa.plan.gradients import attached, needing, numbered
 from enfa.plan.slice import Slicer, Sources
 from enfa.plan.spec import Spec
 from enfa.plan.table import Plan
@@ -91,7 +93,16 @@ def make_plan(graphs: Sequence[Data], policy: Policy, spec: Spec, kind: str = "d
         spec: ``model.spec``.
         kind: ``"distinct"`` (every distinct row once), ``"ego"`` (ENFA as published) or ``"full"`` (the
             conventional model). All give the same outputs and gradients.
+
+    Where ``x`` or ``edge_attr`` of a graph has ``requires_grad``, gradients flow back into it; rows are then shared
+    between subgraphs only. As for anything computed from a tensor, that works once for each plan.
+
+    ``plan.y`` are the graphs' labels, stacked; None where they have none, or none that can be stacked (those of nodes).
     """
     check_kind(kind)
     graph_set = check_graphs(graphs)
-    return plan_of(graph_set, edits_of(graph_set, policy, spec), spec, kind)
+    y, edits = labels_of_graphs(graphs), edits_of(graph_set, policy, spec)
+    names = needing(graphs)
+    plan = attached(plan_of(numbered(graph_set, names), edits, spec, kind), graphs, names)
+    plan.y = y
+    return plan

@@ -34,6 +34,9 @@ def places(layout: Layout) -> tuple[list[tuple[int, int]], int]:
 def pack(plan: Plan, out: Tensor | None = None) -> Tensor:
     """uint8 [bytes]: all arrays of a plan on the CPU, one behind the other; into ``out`` where it is given."""
     tensors = plan.tensors()
+    for name in ("x", "edge_attr"):  # bytes have no gradient
+        if getattr(plan, name) is not None and getattr(plan, name).requires_grad:
+            raise ValueError(f"Expected a plan without gradients to pack, got '{name}' with requires_grad=True")
     at_of, total = places(layout_of(plan))
     out = torch.empty(total, dtype=torch.uint8) if out is None else out[:total]
     for tensor, (at, size) in zip(tensors, at_of):

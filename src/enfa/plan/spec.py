@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from enfa.graphs.numbers import whole
+
 __all__ = ["Spec"]
 
 
@@ -36,8 +38,7 @@ class Spec:
     pruned: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.num_layers, int) or self.num_layers < 1:
-            raise ValueError(f"Expected num_layers to be an integer >= 1, got {self.num_layers!r}")
+        object.__setattr__(self, "num_layers", whole("num_layers", self.num_layers, 1))
         if self.context not in (None, "input", "output"):
             raise ValueError(f"Expected context to be None, 'input' or 'output', got {self.context!r}")
         if self.context_encoder and self.context is None:

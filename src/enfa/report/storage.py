@@ -9,10 +9,10 @@ from torch_geometric.data import Data
 
 from enfa.batch.compile import compile
 from enfa.batch.dataset import CompiledDataset
-from enfa.batch.labels import labels
 from enfa.batch.storage import stored_bytes
 from enfa.edits import Policy
 from enfa.graphs import check_graphs
+from enfa.graphs.labels import labels
 from enfa.plan.make import edits_of
 from enfa.plan.spec import Spec
 from enfa.plan.storage import count_bags, stored_bags

@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 
 from enfa.edits import Policy
 from enfa.graphs import check_graphs
+from enfa.plan.gradients import attached, needing, numbered
 from enfa.plan.make import edits_of, plan_of
 from enfa.plan.spec import Spec
 from enfa.plan.table import Plan
@@ -25,7 +26,7 @@ class Difference:
 
     kind: str  # the plan
     mode: str  # "train" or "eval"
-    what: str  # "output", "gradient of …", "buffer …", "weight …" or "output" after n steps
+    what: str  # "output", "gradient of …" (features too), "buffer …", "weight …" or "output" after n steps
     relative: float
 
 
@@ -81,6 +82,7 @@ def _run_on(model: nn.Module, plan: Plan, train: bool, steps: int) -> dict[str, 
         for name, buffer in model.named_buffers():
             found[f"buffer {name}"] = buffer.detach().clone()
         if steps and train:
+            plan = plan.map(lambda t: t.detach())  # gradients of features flow once
             # Adam divides a gradient by its own size, which makes steps out of the rounding errors of a gradient that
             # is zero. Clipped gradients and an eps far above rounding keep those still.
             optimiser = torch.optim.Adam(model.parameters(), lr=0.01, eps=1e-4)
@@ -93,6 +95,15 @@ def _run_on(model: nn.Module, plan: Plan, train: bool, steps: int) -> dict[str, 
                 found[f"weight {name} after {steps} steps"] = parameter.detach()
             found[f"output after {steps} steps"] = model(plan).detach()
     return found
+
+
+def _leaves(graphs: Sequence[Data], names: Sequence[str], dtype: torch.dtype) -> list[Data]:
+    """Copies of the graphs with features of their own, in which gradients arrive."""
+    copies = [copy.copy(data) for data in graphs] if names else []
+    for data in copies:
+        for name in names:
+            data[name] = data[name].detach().to(dtype).requires_grad_()
+    return copies
 
 
 def differences(
@@ -110,15 +121,22 @@ def differences(
     spec = model.spec
     if not isinstance(spec, Spec):
         raise TypeError(f"Expected a model with a spec, such as enfa.DSGNN, got {type(model).__name__}")
-    edits = edits_of(checked, policy, spec)
+    edits, names = edits_of(checked, policy, spec), needing(graphs)
     found: dict[str, dict[str, dict[str, Tensor]]] = {}
     for kind in ("full", *kinds):
         # Copying a model takes longer than running it on a few small graphs. So each plan has one copy, on which it is
         # evaluated before it is trained.
         copied = copy.deepcopy(model).to(dtype)
-        plan = plan_of(checked, edits, spec, kind).to(next(copied.parameters()).device)
-        order = sorted(modes, key=lambda mode: mode == "train")
-        found[kind] = {mode: _run_on(copied, plan, mode == "train", steps) for mode in order}
+        device = next(copied.parameters()).device
+        made = plan_of(numbered(checked, names), edits, spec, kind)
+        found[kind] = {}
+        for mode in sorted(modes, key=lambda mode: mode == "train"):
+            given = _leaves(graphs, names, dtype)
+            found[kind][mode] = _run_on(copied, attached(made, given, names).to(device), mode == "train", steps)
+            for position, data in enumerate(given):
+                for name in names:
+                    if data[name].grad is not None:
+                        found[kind][mode][f"gradient of {name} of graph {position}"] = data[name].grad
     for mode in modes:
         reference = found["full"][mode]
         scales = _scales(reference)
@@ -138,8 +156,8 @@ def assert_same_as_full(
     steps: int = 0,
     tolerance: float | None = None,
 ) -> None:
-    """Check that a model gives the same on every plan: outputs, gradients, BatchNorm buffers, and weights after
-    ``steps`` Adam steps.
+    """Check that a model gives the same on every plan: outputs, gradients (of the graphs' ``x`` and ``edge_attr`` too,
+    where they have ``requires_grad``), BatchNorm buffers, and weights after ``steps`` Adam steps.
 
     ``tolerance`` is relative: 1e-10 in float64 and 1e-3 in float32 by default (float32 sums of many rows differ by the
     order in which they are added; check exactness in float64). Raises an AssertionError that lists what differs.

@@ -95,7 +95,7 @@ def make_model(config: Config, problem: Problem) -> SubgraphGNN:
         "jk": config.jk,
         "residual": config.residual,
         "mark_channels": len(policy.marks[0]),
-        "edge_mark_channels": edge_marks,
+        "edge_mark_channels": edge_marks if reads_edges else 0,  # compiling says that the marks cannot be seen
         "share": config.share,
     }
     shape = (problem.in_channels, config.hidden_channels, problem.num_outputs, config.num_layers, config.conv)

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import Any, Literal, get_type_hints
 
+from enfa.graphs.names import check_file_name
+from enfa.graphs.numbers import real, whole
 from enfa.training.types import checked, described
 
 __all__ = ["Config", "settings"]
@@ -14,6 +16,12 @@ __all__ = ["Config", "settings"]
 def _setting(meaning: str, default: Any = MISSING) -> Any:
     """A field with its meaning, which ``--help`` prints."""
     return field(default=default, metadata={"meaning": meaning})
+
+
+_LIMITS: dict[str, dict[str, float]] = {
+    "lr": {"above": 0}, "lr_decay": {"above": 0}, "weight_decay": {"least": 0}, "dropout": {"least": 0, "below": 1},
+    "stop_at": {"least": 0, "most": 1},
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -87,17 +95,21 @@ class Config:
         hints = get_type_hints(Config)
         for f in fields(self):
             object.__setattr__(self, f.name, checked(f.name, getattr(self, f.name), hints[f.name]))
-        for name in ("num_layers", "hidden_channels", "epochs", "batch_size", "lr_decay_every", "devices"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"Expected {name} >= 1, got {getattr(self, name)}")
-        for name in ("fold", "fold_seed", "seed", "num_workers", "weight_decay"):
-            if (getattr(self, name) or 0) < 0:
-                raise ValueError(f"Expected {name} >= 0, got {getattr(self, name)}")
-        for name in ("lr", "lr_decay"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"Expected {name} > 0, got {getattr(self, name)}")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"Expected dropout from 0 to below 1, got {self.dropout}")
+        for name in (
+            "num_layers", "hidden_channels", "epochs", "batch_size", "max_rows", "lr_decay_every", "early_stopping",
+            "devices",
+        ):  # fmt: skip
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name), 1)
+        for name in ("fold", "num_workers"):
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name), 0)
+        for name in ("fold_seed", "seed"):
+            whole(name, getattr(self, name), 0, 2**63 - 1)  # what PyTorch takes
+        for name, limits in _LIMITS.items():
+            if getattr(self, name) is not None:
+                real(name, getattr(self, name), **limits)
+        check_file_name("name", self.name)
         if self.readout in ("root", "node"):
             raise ValueError(f"Expected readout sum, mean or max, because labels are those of graphs, got {self.readout!r}")
         if self.graphed is True and (reason := self.not_graphed()):

@@ -50,11 +50,9 @@ def model_for(policy: enfa.Policy, case: str, **more: object) -> torch.nn.Module
     if conv == "gatv2":
         conv = lambda i, o: GATv2Conv(i, o, edge_dim=width, add_self_loops=False)  # noqa: E731
     if not isinstance(conv, str) or conv == "gine":
-        options["edge_channels"] = EDGE_CHANNELS
+        options |= {"edge_channels": EDGE_CHANNELS, "edge_mark_channels": marks}
     make = enfa.DSSGNN if "context" in options else enfa.DSGNN
-    return make(
-        3, 5, 2, 2, conv, mark_channels=policy.mark_channels, edge_mark_channels=marks, **options
-    )
+    return make(3, 5, 2, 2, conv, mark_channels=policy.mark_channels, **options)
 
 
 @pytest.fixture

@@ -56,7 +56,7 @@ def test_graphs_without_edge_attributes():
 def test_a_model_that_cannot_see_the_mark_is_refused():
     graphs = [random_graph(6, 2.5, seed=1, edge_channels=2)]
     for conv in ("gin", "gcn", "graphconv"):
-        model = enfa.DSGNN(3, 4, 2, 2, conv, edge_mark_channels=1)
+        model = enfa.DSGNN(3, 4, 2, 2, conv)
         with pytest.raises(ValueError, match="marks edges, but the model's conv does not read edge attributes"):
             enfa.make_plan(graphs, enfa.EdgeMarking(), model.spec)
     blind = enfa.DSGNN(3, 4, 2, 2, "gine", edge_channels=2)

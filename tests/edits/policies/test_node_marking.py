@@ -27,5 +27,5 @@ def test_base_rows_are_far():
 
 
 def test_refuses_nonsense():
-    with pytest.raises(ValueError, match="distances to be an integer >= 0 or None, got -1"):
+    with pytest.raises(ValueError, match="distances to be an integer >= 0, got -1"):
         enfa.NodeMarking(distances=-1)

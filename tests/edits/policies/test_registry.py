@@ -37,3 +37,31 @@ def test_params_make_the_same_policy_again():
 def test_errors(name, params, message):
     with pytest.raises(ValueError, match=message):
         policy_from(name, **params)
+
+
+@pytest.mark.parametrize("wrong", [True, 1.5, "2"])
+@pytest.mark.parametrize(
+    ("policy", "name"),
+    [
+        ({"name": "node_marking"}, "distances"),
+        ({"name": "ego_nets"}, "hops"),
+        ({"name": "edge_marking", "structure": "degrees"}, "hops"),
+        ({"name": "edge_marking", "structure": "degrees"}, "bins"),
+        ({"name": "reconstruction"}, "k"),
+        ({"name": "reconstruction", "k": 2}, "max_subgraphs"),
+        ({"name": "reconstruction", "k": 2}, "seed"),
+        ({"name": "subsample", "policy": "node_marking"}, "count"),
+        ({"name": "subsample", "policy": "node_marking", "count": 2}, "seed"),
+    ],
+)
+def test_numbers_are_whole(policy: dict, name: str, wrong: object) -> None:
+    with pytest.raises(ValueError, match=f"^Expected {name} to be an integer .*, got {wrong!r}$"):
+        policy_from(**policy, **{name: wrong})
+
+
+@pytest.mark.parametrize(
+    "policy", [{"name": "reconstruction", "k": 2}, {"name": "subsample", "policy": "node_marking", "count": 2}]
+)
+def test_seeds_are_not_negative(policy: dict) -> None:
+    with pytest.raises(ValueError, match=r"^Expected seed to be an integer >= 0, got -1$"):
+        policy_from(**policy, seed=-1)

@@ -125,7 +125,8 @@ def test_greedy_takes_the_highest():
     [
         ({}, "Expected either fraction or count"),
         ({"fraction": 0.5, "count": 2}, "Expected either fraction or count"),
-        ({"fraction": 0.0}, "fraction above 0"),
+        ({"fraction": 0.0}, "Expected fraction to be a number > 0 and <= 1, got 0.0"),
+        ({"fraction": True}, "Expected fraction to be a number > 0 and <= 1, got True"),
         ({"count": 0}, "count to be an integer >= 1"),
     ],
 )

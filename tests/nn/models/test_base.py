@@ -1,7 +1,10 @@
 import copy
+import math
+import re
 
 import pytest
 import torch
+from torch_geometric.data import Data
 
 import enfa
 from enfa.testing import degenerate_graphs, random_graphs
@@ -12,6 +15,22 @@ from enfa.testing import degenerate_graphs, random_graphs
     ("options", "kind", "message"),
     [
         ({"num_layers": 0}, ValueError, "Expected num_layers to be an integer >= 1, got 0"),
+        ({"num_layers": True}, ValueError, "Expected num_layers to be an integer >= 1, got True"),
+        ({"hidden_channels": 0}, ValueError, "Expected hidden_channels to be an integer >= 1, got 0"),
+        ({"hidden_channels": 4.0}, ValueError, "Expected hidden_channels to be an integer >= 1, got 4.0"),
+        ({"out_channels": 0}, ValueError, "Expected out_channels to be an integer >= 1, got 0"),
+        ({"out_channels": True}, ValueError, "Expected out_channels to be an integer >= 1, got True"),
+        ({"in_channels": -1}, ValueError, "Expected in_channels to be an integer >= 0, got -1"),
+        ({"in_channels": True}, ValueError, "Expected in_channels to be an integer >= 0, got True"),
+        ({"in_channels": 2.5}, ValueError, "Expected in_channels to be an integer >= 0, got 2.5"),
+        ({"in_channels": [3, 2.5]}, ValueError, r"Expected cardinalities >= 1, one per column, got \[3, 2.5\]"),
+        ({"in_channels": [3, True]}, ValueError, r"Expected cardinalities >= 1, one per column, got \[3, True\]"),
+        ({"mark_channels": -1}, ValueError, "Expected mark_channels to be an integer >= 0, got -1"),
+        ({"mark_channels": 1.5}, ValueError, "Expected mark_channels to be an integer >= 0, got 1.5"),
+        ({"edge_mark_channels": -1}, ValueError, "Expected edge_mark_channels to be an integer >= 0, got -1"),
+        ({"conv": "gine", "edge_channels": -1}, ValueError, "Expected edge_channels to be an integer >= 0, got -1"),
+        ({"conv": "gine", "edge_channels": []}, ValueError, "Expected cardinalities >= 1, one per column, got "),
+        ({"conv": "gine", "edge_channels": 0}, ValueError, "Expected edge_channels for conv='gine', .*, got 0"),
         ({"conv": "gat"}, ValueError, "Expected conv to be one of gin, gine, graphconv, gcn, got 'gat'"),
         ({"readout": "median"}, ValueError, "Expected readout to be one of sum, mean, max, .*got 'median'"),
         ({"bag": "max"}, ValueError, "Expected bag to be one of mean, sum, got 'max'"),
@@ -19,6 +38,8 @@ from enfa.testing import degenerate_graphs, random_graphs
         ({"norm": "graph"}, ValueError, "Expected norm to be one of batch, layer, None, got 'graph'"),
         ({"share": "all"}, ValueError, "Expected share to be 'dataset' or 'graph', got 'all'"),
         ({"dropout": 1.0}, ValueError, "Expected a dropout probability from 0 to below 1, got 1.0"),
+        ({"dropout": math.nan}, ValueError, "Expected a dropout probability from 0 to below 1, got nan"),
+        ({"dropout": -0.1}, ValueError, "Expected a dropout probability from 0 to below 1, got -0.1"),
         ({"conv": "gine"}, ValueError, "Expected edge_channels for conv='gine', which reads edge attributes, got None"),
         ({"in_channels": []}, ValueError, "Expected cardinalities >= 1, one per column, got "),
         ({"hiden_channels": 4}, TypeError, "hiden_channels"),
@@ -78,7 +99,30 @@ def test_rows_are_shared_within_a_graph_where_dropout_would_strike_all() -> None
 def test_the_spec_holds_what_convs_read() -> None:
     assert enfa.DSGNN(3, 4, 2, 2, "gcn").spec == enfa.Spec(2, degrees=True)
     assert enfa.DSGNN(3, 4, 2, 2, "gine", edge_channels=[5]).spec == enfa.Spec(2, edge_attr=True)
-    assert enfa.DSGNN(3, 4, 2, 2, "gin", edge_channels=[5]).spec == enfa.Spec(2)
+    assert enfa.DSGNN(3, 4, 2, 2, "gin").spec == enfa.Spec(2)
+
+
+@pytest.mark.parametrize("model", [enfa.DSGNN, enfa.DSSGNN])
+@pytest.mark.parametrize("edge_channels", [2, [5, 3]])
+@pytest.mark.parametrize("conv", ["gin", "graphconv", "gcn"])
+def test_edge_channels_that_no_conv_reads_are_refused(model: type, conv: str, edge_channels: int | list[int]) -> None:
+    message = (
+        f"Expected a conv that reads edge attributes for edge_channels={edge_channels}, got conv={conv!r}, which reads "
+        f"none: use conv='gine', or edge_channels=None"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        model(3, 4, 2, 2, conv, edge_channels=edge_channels)
+    with pytest.raises(ValueError, match=r"for edge_mark_channels=1, got .*: use conv='gine', or edge_mark_channels=0$"):
+        model(3, 4, 2, 2, conv, edge_mark_channels=1)
+
+
+def test_graphs_may_have_edge_attributes_that_the_model_does_not_read() -> None:
+    """As in PyG."""
+    graphs = random_graphs(4, 7, seed=1, edge_channels=2)
+    model = enfa.DSGNN(3, 4, 2, 2).double().eval()
+    plan = enfa.make_plan(graphs, enfa.NodeMarking(), model.spec)
+    without = [Data(x=g.x, edge_index=g.edge_index) for g in graphs]
+    assert torch.equal(model(plan), model(enfa.make_plan(without, enfa.NodeMarking(), model.spec)))
 
 
 @pytest.mark.filterwarnings("ignore")

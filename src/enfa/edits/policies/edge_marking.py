@@ -12,6 +12,7 @@ from enfa.graphs import GraphSet
 from enfa.graphs.balls import Balls, balls
 from enfa.graphs.kinds import distinct_rows
 from enfa.graphs.names import unknown
+from enfa.graphs.numbers import whole
 
 __all__ = ["EdgeMarking"]
 
@@ -37,10 +38,7 @@ class EdgeMarking(Policy):
     def __init__(self, structure: str | None = None, hops: int = 1, bins: int = 6) -> None:
         if structure is not None and structure not in STRUCTURES:
             raise unknown("structure", structure, ("None", *STRUCTURES))
-        for what, value, least in (("hops", hops, 0), ("bins", bins, 1)):
-            if not isinstance(value, int) or value < least:
-                raise ValueError(f"Expected {what} to be an integer >= {least}, got {value!r}")
-        self.structure, self.hops, self.bins = structure, hops, bins
+        self.structure, self.hops, self.bins = structure, whole("hops", hops, 0), whole("bins", bins, 1)
 
     @property
     def marks(self) -> tuple[tuple[float, ...], ...]:  # type: ignore[override]

@@ -9,6 +9,7 @@ from enfa.edits.policy import Policy
 from enfa.graphs import GraphSet
 from enfa.graphs.balls import Balls, balls
 from enfa.graphs.graphset import ranges
+from enfa.graphs.numbers import whole
 
 __all__ = ["EgoNets"]
 
@@ -23,9 +24,7 @@ class EgoNets(Policy):
     """
 
     def __init__(self, hops: int, mark: bool = False, isolate: bool = False) -> None:
-        if not isinstance(hops, int) or hops < 0:
-            raise ValueError(f"Expected hops to be an integer >= 0, got {hops!r}")
-        self.hops, self.mark, self.isolate = hops, mark, isolate
+        self.hops, self.mark, self.isolate = whole("hops", hops, 0), mark, isolate
 
     @property
     def marks(self) -> tuple[tuple[float, ...], ...]:  # type: ignore[override]

@@ -8,6 +8,7 @@ from enfa.edits.edits import Edits
 from enfa.edits.policy import Policy
 from enfa.graphs import GraphSet
 from enfa.graphs.balls import balls
+from enfa.graphs.numbers import whole
 
 __all__ = ["NodeMarking", "one_hot"]
 
@@ -27,9 +28,7 @@ class NodeMarking(Policy):
     """
 
     def __init__(self, distances: int | None = None) -> None:
-        if distances is not None and (not isinstance(distances, int) or distances < 0):
-            raise ValueError(f"Expected distances to be an integer >= 0 or None, got {distances!r}")
-        self.distances = distances
+        self.distances = None if distances is None else whole("distances", distances, 0)
 
     @property
     def marks(self) -> tuple[tuple[float, ...], ...]:  # type: ignore[override]

@@ -11,6 +11,7 @@ import numpy as np
 from enfa.edits.edits import DELETE, Edits
 from enfa.edits.policy import Policy
 from enfa.graphs import GraphSet
+from enfa.graphs.numbers import whole
 
 __all__ = ["Reconstruction"]
 
@@ -49,11 +50,9 @@ class Reconstruction(Policy):
     marks = ((0.0,),)
 
     def __init__(self, k: int, max_subgraphs: int = 100, seed: int = 0) -> None:
-        if not isinstance(k, int) or k == 0:
+        if not isinstance(k, int) or isinstance(k, bool) or k == 0:
             raise ValueError(f"Expected k to be an integer other than 0, got {k!r}")
-        if not isinstance(max_subgraphs, int) or max_subgraphs < 1:
-            raise ValueError(f"Expected max_subgraphs to be an integer >= 1, got {max_subgraphs!r}")
-        self.k, self.max_subgraphs, self.seed = k, max_subgraphs, seed
+        self.k, self.max_subgraphs, self.seed = k, whole("max_subgraphs", max_subgraphs, 1), whole("seed", seed, 0)
 
     def edits(self, graphs: GraphSet) -> Edits:
         subs, sizes, nodes, values, keeps = [], [], [], [], []

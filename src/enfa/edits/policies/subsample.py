@@ -7,6 +7,7 @@ import numpy as np
 from enfa.edits.edits import Edits, chosen_subgraphs
 from enfa.edits.policy import Policy
 from enfa.graphs import GraphSet
+from enfa.graphs.numbers import real, whole
 
 __all__ = ["Subsample"]
 
@@ -47,11 +48,10 @@ class Subsample(Policy):
             raise TypeError(f"Expected an enfa.Policy to draw from, got {policy!r}")
         if (fraction is None) == (count is None):
             raise ValueError(f"Expected either fraction or count, got fraction={fraction!r}, count={count!r}")
-        if fraction is not None and not 0.0 < fraction <= 1.0:
-            raise ValueError(f"Expected a fraction above 0 and at most 1, got {fraction!r}")
-        if count is not None and (not isinstance(count, int) or count < 1):
-            raise ValueError(f"Expected count to be an integer >= 1, got {count!r}")
-        self.policy, self.fraction, self.count, self.seed, self.greedy = policy, fraction, count, seed, greedy
+        self.policy = policy
+        self.fraction = None if fraction is None else real("fraction", fraction, above=0, most=1)
+        self.count = None if count is None else whole("count", count, 1)
+        self.seed, self.greedy = whole("seed", seed, 0), greedy
 
     @property
     def marks(self) -> tuple[tuple[float, ...], ...]:  # type: ignore[override]
@@ -78,7 +78,7 @@ class Subsample(Policy):
         a ``score`` for each of its subgraphs, one after the other is drawn with probability proportional to exp(score)
         among those left; or, if ``greedy``, the highest are taken. Cost: a sort of the bags.
         """
-        graphs = np.asarray(graphs, np.int64)
+        graphs, epoch = np.asarray(graphs, np.int64), whole("epoch", epoch, 0)
         return self._drawn(sub_ptr, graphs, graphs, epoch, score)
 
     def _drawn(

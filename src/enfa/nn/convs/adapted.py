@@ -4,65 +4,31 @@ from __future__ import annotations
 
 import inspect
 
+import torch
+import torch_geometric.typing as pyg
 from torch import Tensor, nn
+from torch_geometric.nn import aggr
 
 from enfa.nn.convs.base import Conv
+from enfa.nn.convs.exact import check_exact
 from enfa.nn.dropout import KeyedDropout
 from enfa.nn.norm import CountedBatchNorm
+from enfa.nn.rows import Rows, current_rows, made, rows_in_flight
 from enfa.nn.segment import gather
 from enfa.plan.derive import edge_index
 from enfa.plan.table import Links
 
-__all__ = ["AdaptedConv", "check_exact"]
+__all__ = ["AdaptedConv"]
 
-# Statistics over a graph: with shared rows there is no graph to take them over.
-_PER_GRAPH = {
-    "InstanceNorm", "InstanceNorm1d", "GraphNorm", "GraphSizeNorm", "PairNorm", "MeanSubtractionNorm", "DiffGroupNorm",
-}  # fmt: skip
-# They read degrees off the edge list by themselves, for which they need a square one.
-_OWN_DEGREES = {
-    "GCNConv", "ChebConv", "TAGConv", "SGConv", "SSGConv", "ARMAConv", "LGConv", "APPNP", "ClusterGCNConv", "GCN2Conv",
-    "FAConv",
-}  # fmt: skip
-# Their result depends on the order of the messages.
-_ORDERED = {"LSTMAggregation", "GRUAggregation"}
-# They draw per copy of a row, and have no keyed version as nn.Dropout has.
-_RANDOM = (nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout, nn.RReLU)
 # They fail on None where they are given no edge attributes.
 _NEED_EDGES = {"GINEConv", "NNConv", "GMMConv", "SplineConv"}
-
-
-def check_exact(module: nn.Module) -> None:
-    """Refuse what could not be computed exactly on shared rows."""
-    for part in module.modules():
-        name = type(part).__name__
-        if name in _PER_GRAPH or (name == "LayerNorm" and getattr(part, "mode", None) == "graph"):
-            raise ValueError(f"{name} takes statistics per graph, but graphs share rows; use a batch or layer norm")
-        if name in _OWN_DEGREES:
-            raise ValueError(f"{name} reads degrees of the graph by itself; use conv='gcn', which reads the subgraph's")
-        if name in _ORDERED:
-            raise ValueError(f"{name} depends on the order of the messages, which a multiset does not have")
-        if isinstance(part, _RANDOM):
-            raise ValueError(f"{name} draws per copy of a row; use torch.nn.Dropout, whose masks plans can share")
-        rates = getattr(part, "dropout", 0.0)  # a list of them in torch_geometric.nn.MLP
-        rates = rates if isinstance(rates, (list, tuple)) else [rates]
-        rate = max((r for r in rates if isinstance(r, (int, float))), default=0.0)
-        if rate > 0.0:
-            raise ValueError(
-                f"{name} has dropout={rate} inside, which draws per copy of a row or message; use the model's "
-                f"dropout, or a torch.nn.Dropout in an nn.Sequential"
-            )
-        if getattr(part, "add_self_loops", False):
-            raise ValueError(
-                f"{name} has add_self_loops=True, which pairs sources and targets by number, and rows of two tables "
-                f"are no such pairs; pass add_self_loops=False and put loops into the graphs where they are wanted"
-            )
 
 
 class AdaptedConv(Conv):
     """Calls a PyG conv with the table before as sources and the same nodes' rows as targets.
 
-    BatchNorm and Dropout inside it are replaced by their counted and keyed versions.
+    BatchNorm and Dropout inside it are replaced by their counted and keyed versions. Parts of it may be checkpointed
+    (``torch.utils.checkpoint``). Its own ``aggregate`` is taken on trust: it must be a function of the multiset of messages.
     """
 
     def __init__(self, conv: nn.Module) -> None:
@@ -75,16 +41,48 @@ class AdaptedConv(Conv):
         self.reads_edges = "edge_attr" in names and _wants_edges(conv)
         self.needs_edges = type(conv).__name__ in _NEED_EDGES
         self._takes_size = "size" in names
+        self._tells_rows = any(isinstance(m, (CountedBatchNorm, KeyedDropout)) for m in self.conv.modules())
+        self._largest = any(isinstance(m, (aggr.MaxAggregation, aggr.MinAggregation)) for m in conv.modules())
         self.links = frozenset({"own", "edge_index"} | ({"edges"} if self.reads_edges else set()))
 
     def hidden(
         self, rows: Tensor, links: Links, edge: Tensor | None, degree: tuple[Tensor, Tensor] | None
     ) -> Tensor:
+        if self._largest and rows.is_cuda and pyg.WITH_TORCH_SCATTER:
+            raise ValueError(
+                "Expected PyG's own max and min, which give equal parts of a gradient to all messages that attain them, got "
+                "those of torch_scatter, which choose one; set torch_geometric.typing.WITH_TORCH_SCATTER = False"
+            )
         own = gather(rows, links.self_row, links.cache, "self")
-        more: dict[str, object] = {"size": (len(rows), links.num_rows)} if self._takes_size else {}
+        more: dict[str, Tensor] = {}
         if self.reads_edges and edge is not None:
             more["edge_attr"] = gather(edge, links.in_edge, links.cache, "edge")
-        return self.conv((rows, own), edge_index(links), **more)
+        known, extra = current_rows(), self._extra_rows(len(rows), links)
+        if known is None or not extra:
+            return self._called(rows, own, links, more)
+
+        def longer(values: Tensor) -> Tensor:
+            return torch.cat([values, values.new_zeros(extra)])
+
+        wider = Rows(longer(known.copies), known.total, lambda: longer(known.identity()), known.full)
+        with rows_in_flight(wider) as call:
+            here = torch.cat([own, own[:1].expand(extra, -1)])
+            return made(call, self._called(rows, here, links, more), rows, own, *more.values())[: len(own)]
+
+    def _called(self, rows: Tensor, own: Tensor, links: Links, more: dict[str, Tensor]) -> Tensor:
+        size: dict[str, object] = {"size": (len(rows), len(own))} if self._takes_size else {}
+        return self.conv((rows, own), edge_index(links), **size, **more)
+
+    def _extra_rows(self, before: int, links: Links) -> int:
+        """How many rows, which count for nothing, to add to the conv rows, so that sources and messages are not as many.
+
+        Norms and dropout in the conv are made for conv rows, which they know by their number. With as many sources, or
+        messages, they would take those for conv rows.
+        """
+        here, others = links.num_rows, (before, len(links.in_row))
+        if not self._tells_rows or not here or here not in others:
+            return 0
+        return 1 if here + 1 not in others else 2
 
 
 def _wants_edges(conv: nn.Module) -> bool:

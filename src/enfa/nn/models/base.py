@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from torch import Tensor, nn
 
+from enfa.graphs.numbers import whole
 from enfa.nn.context import CONTEXTS, ContextBranch
 from enfa.nn.convs import make_conv
 from enfa.nn.convs.base import make_norm
@@ -16,6 +17,7 @@ from enfa.nn.layer import SubgraphLayer
 from enfa.nn.linear import through
 from enfa.nn.norm import CountedBatchNorm
 from enfa.nn.readout import BAGS, READOUTS, pool_bag, pool_nodes
+from enfa.nn.rows import made, rows_in_flight
 from enfa.nn.segment import gather
 from enfa.plan.derive import readouts
 from enfa.plan.make import unknown
@@ -62,11 +64,12 @@ class SubgraphGNN(nn.Module):
                 raise unknown(what, name, known)
         if share is None:
             share = "graph" if dropout > 0 and not independent_dropout else "dataset"
-        Spec(num_layers)  # refuses a wrong number of layers before anything is built
+        # wrong numbers are refused before anything is built
+        num_layers, hidden_channels = Spec(num_layers).num_layers, whole("hidden_channels", hidden_channels, 1)
+        out_channels = whole("out_channels", out_channels, 1)
         self.encoder = NodeEncoder(in_channels, hidden_channels, mark_channels)
-        self.edge_encoder: EdgeEncoder | None = None
-        if edge_channels is not None or edge_mark_channels:
-            self.edge_encoder = EdgeEncoder(edge_channels or 0, hidden_channels, edge_mark_channels)
+        edge_encoder = EdgeEncoder(0 if edge_channels is None else edge_channels, hidden_channels, edge_mark_channels)
+        self.edge_encoder = edge_encoder if edge_encoder.out_channels else None
         edge_dim = 0 if self.edge_encoder is None else self.edge_encoder.out_channels
         reads, mean, encoded, before_activation = CONTEXTS[context] if context else (None, False, False, False)
         layers = []
@@ -91,9 +94,16 @@ class SubgraphGNN(nn.Module):
         self.layers = nn.ModuleList(layers)
         convs = [m for layer in layers for m in (layer.conv, layer.context and layer.context.conv) if m]
         reads_edges = any(c.reads_edges for c in convs) and self.edge_encoder is not None
+        name = repr(conv) if isinstance(conv, str) else type(layers[0].conv.conv).__name__
         if any(c.needs_edges for c in convs) and self.edge_encoder is None:
-            name = repr(conv) if isinstance(conv, str) else type(layers[0].conv.conv).__name__
-            raise ValueError(f"Expected edge_channels for conv={name}, which reads edge attributes, got None")
+            raise ValueError(f"Expected edge_channels for conv={name}, which reads edge attributes, got {edge_channels}")
+        if self.edge_encoder is not None and not reads_edges:
+            given = {"edge_channels": (edge_channels, None), "edge_mark_channels": (edge_mark_channels, 0)}
+            what, (value, none) = next((k, v) for k, v in given.items() if v[0])
+            raise ValueError(
+                f"Expected a conv that reads edge attributes for {what}={value}, got conv={name}, which reads none: "
+                f"use conv='gine', or {what}={none}"
+            )
         output = readout if readout in ("root", "node") else "graph"
         counted = any(isinstance(m, CountedBatchNorm) for m in self.layers.modules())
         self.spec = Spec(
@@ -123,6 +133,10 @@ class SubgraphGNN(nn.Module):
         if not isinstance(plan, Plan):
             raise TypeError(f"Expected a plan from enfa.make_plan or enfa.DataLoader, got {type(plan).__name__}")
         check_spec(plan, self.spec)
+        with rows_in_flight(None) as call:
+            return made(call, self._predicted(plan))
+
+    def _predicted(self, plan: Plan) -> Tensor:
         dtype = self.head[0].weight.dtype
         edge = None
         if self.spec.edge_attr and self.edge_encoder is not None:

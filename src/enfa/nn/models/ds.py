@@ -19,7 +19,8 @@ class DSGNN(SubgraphGNN):
         num_layers: message-passing layers.
         conv: ``"gin"``, ``"gine"``, ``"graphconv"``, ``"gcn"``, or a callable ``(in, out) -> PyG conv`` for a conv that
             takes ``(x_src, x_dst)``. Edge attributes reach it as they are (floats) or embedded to hidden_channels.
-        edge_channels: like ``in_channels``, for edge attributes; None: the model reads none.
+        edge_channels: like ``in_channels``, for edge attributes; None: the model reads none, whatever the graphs have.
+            Refused for a conv that reads none.
         norm: ``"batch"``, ``"layer"`` or None.
         dropout: between layers (keyed by row) and in the head (ordinary).
         readout: ``"sum"``, ``"mean"`` or ``"max"`` over the nodes of a subgraph. Or, for node-level tasks, ``"root"``:
@@ -28,7 +29,7 @@ class DSGNN(SubgraphGNN):
         bag: ``"mean"`` or ``"sum"`` over the subgraphs of a bag.
         jk: jumping knowledge: ``"last"``, ``"concat"`` or ``"sum"`` of the layers.
         residual: add each layer's input where the widths agree.
-        mark_channels: channels that the policy marks nodes with.
+        mark_channels: channels that the policy marks nodes with; 0 where it marks none.
         edge_mark_channels: channels that the policy marks edges with.
         share: ``"dataset"`` or ``"graph"``: how far rows, and so dropout masks, are shared. None: ``"graph"`` with
             dropout, so that one mask does not strike the same neighbourhood in a whole batch.

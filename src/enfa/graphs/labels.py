@@ -1,0 +1,62 @@
+"""The labels of many graphs, as one tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+__all__ = ["added_labels", "labels", "labels_of_graphs"]
+
+
+def labels(graphs: Sequence[Data]) -> Tensor | None:
+    """``y`` of all graphs, stacked: [G] for single values, [G, T] for rows of T; None if no graph has any."""
+    ys = [getattr(data, "y", None) for data in graphs]
+    lacking = [y is None for y in ys]
+    if all(lacking):
+        return None
+    if any(lacking):
+        raise ValueError(
+            f"Expected 'y' in all graphs or in none, got it in graph {lacking.index(False)} and none in graph "
+            f"{lacking.index(True)}"
+        )
+    tensors = [torch.as_tensor(y).detach().cpu() for y in ys]
+    flat = [y.reshape(1, -1) if y.ndim != 2 or y.shape[0] != 1 else y for y in tensors]
+    for position, y in enumerate(flat):
+        if y.shape != flat[0].shape:
+            raise ValueError(
+                f"graph {position}: Expected 'y' of shape {list(flat[0].shape)}, got {list(y.shape)}"
+            )
+    stacked = torch.cat(flat)
+    return stacked[:, 0] if all(y.numel() == 1 and y.ndim < 2 for y in tensors) else stacked
+
+
+def labels_of_graphs(graphs: Sequence[Data]) -> Tensor | None:
+    """The same for one plan, which can do without: None for what is not stacked, such as labels of nodes."""
+    if all(getattr(data, "y", None) is not None for data in graphs):
+        try:
+            return labels(graphs)
+        except (TypeError, ValueError, RuntimeError):  # of several shapes, or no numbers
+            return None
+    return labels(graphs)
+
+
+def added_labels(old: Tensor | None, count: int, graphs: Sequence[Data]) -> Tensor | None:
+    """Labels when graphs are added to ``count`` others: NaN (-1 for integers) where one side has none at all."""
+    new = labels(graphs)
+    if old is None:
+        return None if new is None else torch.cat([_unknown(new, count), new])
+    if new is None:
+        new = _unknown(old, len(graphs))
+    elif new.shape[1:] != old.shape[1:]:
+        expected, got = list(old.shape[1:]), list(new.shape[1:])
+        raise ValueError(f"Expected 'y' of shape {expected} per graph, as compiled, got {got}")
+    elif new.is_floating_point() and not old.is_floating_point() and not torch.equal(new, new.round().nan_to_num()):
+        raise ValueError(f"Expected 'y' to hold integers, as compiled, got {new[new != new.round()].tolist()[:3]}")
+    return torch.cat([old, new.to(old.dtype)])
+
+
+def _unknown(like: Tensor, count: int) -> Tensor:
+    return torch.full((count, *like.shape[1:]), float("nan") if like.is_floating_point() else -1, dtype=like.dtype)

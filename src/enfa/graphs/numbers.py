@@ -1,0 +1,83 @@
+"""The errors for numbers that are none, or out of range."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+__all__ = ["integer", "integers", "is_whole", "real", "whole"]
+
+
+def is_whole(value: object, least: int, most: int | None = None) -> bool:
+    """Whether it is a whole number in the range. True is none, although Python counts it as 1."""
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        return False
+    return least <= int(value) and (most is None or int(value) <= most)
+
+
+def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
+    """``value`` as an int, where it is a whole number in the range.
+
+    >>> whole("hops", 2, 0)
+    2
+    >>> whole("hops", 1.5, 0)
+    Traceback (most recent call last):
+    ValueError: Expected hops to be an integer >= 0, got 1.5
+    """
+    if is_whole(value, least, most):
+        return int(value)
+    limit = "" if most is None else f" and <= {most}"
+    raise ValueError(f"Expected {name} to be an integer >= {least}{limit}, got {value!r}")
+
+
+def integer(name: str, value: Any) -> int:
+    """``value`` as an int, where nothing is lost by that: 2.0 is 2, and 1.5 is refused."""
+    try:
+        if int(value) == value:
+            return int(value)
+    except (TypeError, ValueError, OverflowError):  # None, NaN, inf
+        pass
+    raise ValueError(f"Expected {name} to be an integer, got {value!r}")
+
+
+def integers(name: str, values: Any) -> np.ndarray:
+    """The same of an array, as int64."""
+    array = np.asarray(values)
+    if array.dtype.kind in "iub":
+        return array.astype(np.int64, copy=False)
+    with np.errstate(invalid="ignore"):
+        found = array.astype(np.int64)
+    if not np.array_equal(found, array):
+        raise ValueError(f"Expected {name} to hold integers, got {array[found != array].reshape(-1)[0]}")
+    return found
+
+
+def real(
+    name: str,
+    value: object,
+    *,
+    least: float | None = None,
+    above: float | None = None,
+    most: float | None = None,
+    below: float | None = None,
+) -> float:
+    """``value`` as a float, where it is a number in the range: neither NaN nor inf.
+
+    >>> real("dropout", 1, least=0, below=1)
+    Traceback (most recent call last):
+    ValueError: Expected dropout to be a number >= 0 and < 1, got 1
+    """
+    limits = [(">=", least), (">", above), ("<=", most), ("<", below)]
+    if isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value):
+        found = float(value)
+        inside = (
+            least is None or found >= least, above is None or found > above,
+            most is None or found <= most, below is None or found < below,
+        )  # fmt: skip
+        if all(inside):
+            return found
+    words = " and ".join(f"{sign} {limit}" for sign, limit in limits if limit is not None)
+    raise ValueError(f"Expected {name} to be a {f'number {words}' if words else 'finite number'}, got {value!r}")

@@ -1,0 +1,72 @@
+import pytest
+import torch
+from torch_geometric.data import Data
+
+import enfa
+from enfa.graphs.labels import added_labels, labels
+from enfa.testing import random_graphs
+
+
+def _graphs(*ys: object) -> list[Data]:
+    graphs = random_graphs(len(ys), 5, seed=1)
+    for graph, y in zip(graphs, ys):
+        graph.y = y
+    return graphs
+
+
+def test_all_graphs_have_labels_or_none() -> None:
+    one = torch.tensor([1])
+    assert labels(_graphs(None, None)) is None
+    assert labels(_graphs(one, 2, 3.5)).tolist() == [1.0, 2.0, 3.5]
+    for given, message in (
+        ((one, one, None, one, None), "Expected 'y' in all graphs or in none, got it in graph 0 and none in graph 2"),
+        ((None, one), "Expected 'y' in all graphs or in none, got it in graph 1 and none in graph 0"),
+    ):
+        graphs = _graphs(*given)
+        for refuse in (
+            labels,
+            lambda graphs: enfa.compile(graphs, enfa.NodeMarking(), enfa.Spec(1), progress=False),
+            lambda graphs: enfa.make_plan(graphs, enfa.NodeMarking(), enfa.Spec(1)),
+            lambda graphs: added_labels(torch.tensor([3, 4]), 2, graphs),
+            lambda graphs: added_labels(None, 2, graphs),
+        ):
+            with pytest.raises(ValueError, match=f"^{message}$"):
+                refuse(graphs)
+
+
+@pytest.mark.parametrize("kind", ["full", "ego", "distinct"])
+def test_plans_carry_the_labels_of_their_graphs(kind: str) -> None:
+    def y(*ys: object) -> torch.Tensor | None:
+        return enfa.make_plan(_graphs(*ys), enfa.NodeMarking(), enfa.Spec(1), kind).y
+
+    assert y(None, None) is None
+    assert y(torch.tensor([4]), torch.tensor([5])).tolist() == [4, 5]
+    assert y(torch.tensor([[4.0, 1.0]]), torch.tensor([[5.0, 2.0]])).tolist() == [[4.0, 1.0], [5.0, 2.0]]
+
+
+@pytest.mark.parametrize("ys", [(torch.arange(5), torch.arange(3)), ("one", "two"), ({}, {})])
+def test_labels_that_are_not_those_of_graphs_do_not_keep_a_plan_from_being_made(ys: tuple) -> None:
+    """Node-level labels, say, which ``root_nodes`` finds; a compiled dataset, which would store them, refuses them."""
+    graphs = _graphs(*ys)
+    assert enfa.make_plan(graphs, enfa.NodeMarking(), enfa.Spec(1)).y is None
+    if isinstance(ys[0], torch.Tensor):
+        with pytest.raises(ValueError, match=r"graph 1: Expected 'y' of shape \[1, 5\], got \[1, 3\]"):
+            enfa.compile(graphs, enfa.NodeMarking(), enfa.Spec(1), progress=False)
+
+
+def test_added_labels_fill_up_what_is_unknown() -> None:
+    old = torch.tensor([3, 4])
+    assert added_labels(old, 2, _graphs(None, None)).tolist() == [3, 4, -1, -1]
+    assert added_labels(old, 2, _graphs(7, 8)).tolist() == [3, 4, 7, 8]
+    assert added_labels(old, 2, _graphs(7.0, 8.0)).tolist() == [3, 4, 7, 8]
+    assert added_labels(None, 2, _graphs(None)) is None
+    assert added_labels(None, 2, _graphs(7, 8)).tolist() == [-1, -1, 7, 8]
+    found = added_labels(None, 1, _graphs(torch.tensor([[0.5, 1.0]])))
+    assert found.isnan().tolist() == [[True, True], [False, False]]
+
+
+@pytest.mark.parametrize("y", [1.5, float("nan")])
+def test_added_labels_are_not_rounded(y: float) -> None:
+    message = "Expected 'y' to hold integers, as compiled, got "
+    with pytest.raises(ValueError, match=message):
+        added_labels(torch.tensor([3, 4]), 2, _graphs(2.0, y))
