@@ -46,8 +46,8 @@ class LinkList:
         links = next((a for a in args if isinstance(a, LinkList)), None)
         name = "The conv" if links is None else links._conv
         raise TypeError(
-            f"{name} reads the edge list by itself ({getattr(func, '__name__', func)}), but rows of two tables have no edge list "
-            f"of one graph: only messages (MessagePassing.propagate) know it"
+            f"{name} reads the edge list by itself ({getattr(func, '__name__', func)}), but rows of two tables have no edge "
+            f"list of one graph: only messages (MessagePassing.propagate) know it"
         )
 
 

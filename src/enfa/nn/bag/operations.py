@@ -1,7 +1,7 @@
 """What may be done with Rows: what is known to act on each row by itself. Everything else is refused.
 
-Each operation is listed by what it does to the first axis, that of the rows. ``torch.relu``, ``F.relu`` and ``Tensor.relu`` are three
-functions; all of one name are found here.
+Each operation is listed by what it does to the first axis, that of the rows. ``torch.relu``, ``F.relu`` and ``Tensor.relu`` are
+three functions; all of one name are found here.
 """
 
 from __future__ import annotations
@@ -76,21 +76,24 @@ def _rows_in(values: Any) -> list[Any]:
     return found
 
 
-def _aligned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    """The arguments with tensors instead of Rows, all of one table, and some Rows of that table."""
+def _aligned(
+    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, tuple[Any, ...], dict[str, Any], list[Tensor]]:
+    """The arguments with tensors instead of Rows, all of one table; some Rows of that table, and those tensors."""
     from enfa.nn.bag.rows import Rows
 
     rows = _rows_in([*args, *kwargs.values()])
-    common = rows[0].bag.common(rows, func)
+    common, held = rows[0].bag.common(rows, func), []
 
     def plain(value: Any) -> Any:
         if isinstance(value, Rows):
-            return value.bag.moved(value, common.number)
+            held.append(value.bag.moved(value, common.number))
+            return held[-1]
         if isinstance(value, (list, tuple)):
             return type(value)(plain(v) for v in value)
         return value
 
-    return common, tuple(plain(a) for a in args), {k: plain(v) for k, v in kwargs.items()}
+    return common, tuple(plain(a) for a in args), {k: plain(v) for k, v in kwargs.items()}, held
 
 
 def _check_plain(func: Any, count: int, ndim: int, values: Any) -> None:
@@ -98,30 +101,30 @@ def _check_plain(func: Any, count: int, ndim: int, values: Any) -> None:
     for value in values:
         if isinstance(value, Tensor) and value.ndim and value.ndim >= ndim and value.shape[value.ndim - ndim] != 1:
             raise refuse(
-                func, f"meets Rows with a plain tensor of shape {list(value.shape)}, which is not the same for all of {count} rows"
+                func, f"meets {count} Rows with a plain tensor of shape {list(value.shape)}, which is not the same for all of them"
             )
 
 
 @allow(
     "relu", "relu6", "gelu", "silu", "elu", "selu", "celu", "leaky_relu", "prelu", "softplus", "softsign", "mish", "hardtanh",
-    "hardswish", "hardsigmoid", "logsigmoid", "tanhshrink", "threshold", "sigmoid", "tanh", "exp", "expm1", "log", "log1p", "log2",
-    "sin", "cos", "tan", "atan", "sinh", "cosh", "erf", "abs", "neg", "negative", "positive", "sqrt", "rsqrt", "square",
+    "hardswish", "hardsigmoid", "logsigmoid", "tanhshrink", "threshold", "sigmoid", "tanh", "exp", "expm1", "log", "log1p",
+    "log2", "sin", "cos", "tan", "atan", "sinh", "cosh", "erf", "abs", "neg", "negative", "positive", "sqrt", "rsqrt", "square",
     "reciprocal", "sign", "floor", "ceil", "round", "trunc", "clamp", "clamp_min", "clamp_max", "clip", "nan_to_num", "isnan",
-    "isinf", "isfinite", "logical_not", "invert", "float", "double", "half", "bfloat16", "long", "int", "bool", "detach", "clone",
-    "contiguous", "zeros_like", "ones_like", "type_as", "add", "sub", "subtract", "rsub", "mul", "multiply", "div", "divide",
+    "isinf", "isfinite", "logical_not", "invert", "float", "double", "half", "bfloat16", "long", "int", "bool", "detach",
+    "clone", "contiguous", "zeros_like", "ones_like", "type_as", "add", "sub", "subtract", "rsub", "mul", "multiply", "div", "divide",
     "true_divide", "truediv", "pow", "maximum", "minimum", "where", "lerp", "eq", "ne", "lt", "le", "gt", "ge", "logical_and",
-    "logical_or", "logical_xor", "and", "or", "xor", "fmod", "remainder", "mod", "floordiv", "floor_divide", "addcmul", "addcdiv",
-    "atan2", "masked_fill",
+    "logical_or", "logical_xor", "and", "or", "xor", "fmod", "remainder", "mod", "floordiv", "floor_divide", "addcmul",
+    "addcdiv", "atan2", "masked_fill",
 )  # fmt: skip
 def elementwise(func: Callable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Each number by itself; other tensors must be the same for all rows."""
     if kwargs.get("out") is not None:
         raise refuse(func, "with out= writes into a tensor")
-    like, args, kwargs = _aligned(func, args, kwargs)
-    count, values = len(like), [*args, *kwargs.values()]
-    ndim = max(v.ndim for v in values if isinstance(v, Tensor))
-    held = {id(v) for v in like.bag.moved_values()}
-    _check_plain(func, count, ndim, [v for v in values if id(v) not in held])
+    like, args, kwargs, held = _aligned(func, args, kwargs)
+    others = [v for v in (*args, *kwargs.values()) if not any(v is h for h in held)]
+    if len({h.ndim for h in held}) > 1:
+        raise refuse(func, f"meets Rows of {' and '.join(str(h.ndim) for h in held)} axes")
+    _check_plain(func, len(like), held[0].ndim, others)
     return like.of(func(*args, **kwargs))
 
 
@@ -159,8 +162,8 @@ def _argument(args: tuple[Any, ...], kwargs: dict[str, Any], place: int, *names:
 
 
 @allow(
-    "sum", "mean", "amax", "amin", "max", "min", "prod", "logsumexp", "norm", "var", "std", "softmax", "log_softmax", "normalize",
-    "argmax", "argmin", "cumsum", "flip", "sort", "glu", "chunk", "split", "tensor_split", "unflatten", "unsqueeze", "squeeze",
+    "sum", "mean", "amax", "amin", "max", "min", "prod", "logsumexp", "norm", "var", "std", "softmax", "log_softmax",
+    "normalize", "argmax", "argmin", "cumsum", "flip", "sort", "glu", "chunk", "split", "tensor_split", "unflatten", "unsqueeze", "squeeze",
     "select", "narrow", "any", "all", "softmin", "roll",
 )  # fmt: skip
 def over_channels(func: Callable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -220,7 +223,7 @@ def beside(func: Callable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
         raise refuse("cat", "of Rows and plain tensors needs as many rows of both")
     if _axis(parts[0], dim) + (dim < 0 and name == "stack") <= 0:
         raise refuse("cat", "along dimension 0 makes rows that belong to no table")
-    like, args, kwargs = _aligned(func, args, kwargs)
+    like, args, kwargs, _ = _aligned(func, args, kwargs)
     return like.of(func(*args, **kwargs))
 
 

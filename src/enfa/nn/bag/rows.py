@@ -2,8 +2,8 @@
 
 A row stands for many (subgraph, node) pairs of the conventional model, and which ones depends on the plan. What acts on each
 row by itself therefore gives the same on every plan, and what mixes rows does not: it is refused. Plain modules take Rows
-(``nn.Linear``, ``nn.ReLU``, ``torch.cat(..., 1)``, ``+``), because Rows speak ``__torch_function__``. ``nn.BatchNorm1d`` counts each
-row as often as it stands for something, and ``nn.Dropout`` draws a mask for what a row is.
+(``nn.Linear``, ``nn.ReLU``, ``torch.cat(..., 1)``, ``+``), because Rows speak ``__torch_function__``. ``nn.BatchNorm1d`` counts
+each row as often as it stands for something, and ``nn.Dropout`` draws a mask for what a row is.
 """
 
 from __future__ import annotations
