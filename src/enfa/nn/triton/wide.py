@@ -10,7 +10,7 @@ import triton.language as tl
 from torch import Tensor
 
 from enfa.nn.triton.norm import scaling_of
-from enfa.nn.triton.norm_kernels import load_scaling, normalised
+from enfa.nn.triton.norm_kernels import centred, load_scaling, normalised
 from enfa.nn.triton.products import block, gated, stages
 from enfa.nn.triton.split import Halves, halves, row_scales, scales, times_halves
 from enfa.nn.triton.sums import row_shares
@@ -27,16 +27,18 @@ class Normed(NamedTuple):
 
 
 @triton.jit
-def _load_normed(x, place, mask, saved, weight, bias, k, K: tl.constexpr, AFFINE: tl.constexpr, DEPTH: tl.constexpr):
+def _load_normed(
+    x, place, mask, counts, saved, weight, bias, k, K: tl.constexpr, AFFINE: tl.constexpr, DEPTH: tl.constexpr
+):  # fmt: skip
     inside = k < K
     mean, rstd = tl.load(saved + k, inside, 0), tl.load(saved + K + k, inside, 0)
     scale, shift = load_scaling(rstd, weight, bias, k, inside, AFFINE, tl.float32, DEPTH)
-    return tl.where(mask, normalised(tl.load(x + place, mask, 0), mean, scale, shift, True), 0)
+    return tl.where(mask, normalised(centred(x, place, mask & (counts > 0)[:, None], mean, tl.float32), scale, shift, True), 0)
 
 
 @triton.jit(do_not_specialize=["R"])
 def _wide_kernel(
-    x, gate, saved, weight, bias, w, back, shift, out, R,
+    x, gate, copies, saved, weight, bias, w, back, shift, out, R,
     K: tl.constexpr, N: tl.constexpr, NORMED: tl.constexpr, AFFINE: tl.constexpr, GATED: tl.constexpr,
     SHIFTED: tl.constexpr, RELU: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
@@ -49,11 +51,13 @@ def _wide_kernel(
     here, inside = (rows < R)[:, None], (n < N)[None, :]
     long = rows.to(tl.int64)[:, None]
     total = tl.zeros((ROWS, COLS), tl.float32)
+    if NORMED:
+        counts = tl.load(copies + rows, rows < R, 0)
     for first in range(0, K, DEPTH):
         k = first + tl.arange(0, DEPTH)
         mask = here & (k < K)[None, :]
         if NORMED:
-            a = _load_normed(x, long * K + k[None, :], mask, saved, weight, bias, k, K, AFFINE, DEPTH)
+            a = _load_normed(x, long * K + k[None, :], mask, counts, saved, weight, bias, k, K, AFFINE, DEPTH)
         else:
             a = gated(x, gate, long * K + k[None, :], mask, GATED)
         up, down = scales(tl.max(tl.abs(a), 1))
@@ -71,9 +75,9 @@ def _wide_kernel(
 
 @triton.jit(do_not_specialize=["R"])
 def _weight_kernel(
-    grad, gate, x, saved, weight, bias, parts, R,
-    N: tl.constexpr, K: tl.constexpr, NORMED: tl.constexpr, AFFINE: tl.constexpr, GATED: tl.constexpr,
-    SUMS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr,
+    grad, gate, x, copies, saved, weight, bias, parts, R,
+    N: tl.constexpr, K: tl.constexpr, COUNTED: tl.constexpr, NORMED: tl.constexpr, AFFINE: tl.constexpr,
+    GATED: tl.constexpr, SUMS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
     """parts [share of the rows, N * K]: the share's grad^T x; where SUMS, the sums of grad [N] behind it."""
     part = tl.program_id(0)
@@ -89,8 +93,11 @@ def _weight_kernel(
         long = r.to(tl.int64)[:, None]
         a = gated(grad, gate, long * N + n[None, :], here & (n < N)[None, :], GATED)
         mask = here & (k < K)[None, :]
+        if COUNTED:
+            counts = tl.load(copies + r, r < R, 0)
+            mask &= (counts > 0)[:, None]
         if NORMED:
-            b = _load_normed(x, long * K + k[None, :], mask, saved, weight, bias, k, K, AFFINE, COLS)
+            b = _load_normed(x, long * K + k[None, :], mask, counts, saved, weight, bias, k, K, AFFINE, COLS)
         else:
             b = tl.load(x + long * K + k[None, :], mask, 0)
         up_a, up_b, down = row_scales(tl.max(tl.abs(a), 1), tl.max(tl.abs(b), 1))
@@ -113,12 +120,13 @@ def _arguments(x: Tensor, normed: Normed | None) -> tuple[Tensor, Tensor, Tensor
 
 def wide_times(
     x: Tensor, split: Halves, shape: torch.Size, bias: Tensor | None, transposed: bool, *, gate: Tensor | None = None,
-    relu: bool = False, normed: Normed | None = None,
+    relu: bool = False, copies: Tensor | None = None, normed: Normed | None = None,
 ) -> Tensor:  # fmt: skip
     """``x @ weight.T + bias`` for a weight [outs, ins], or with ``transposed`` ``x @ weight``; and a ReLU behind it.
 
-    ``gate``: x counts where this is above 0. ``normed``: what x goes through first.
+    ``gate``: x counts where this is above 0. ``normed``: what x goes through first, with the ``copies`` of its rows.
     """
+    assert normed is None or copies is not None
     outs, ins = shape
     k, n = (outs, ins) if transposed else (ins, outs)
     out = x.new_empty(len(x), n)
@@ -126,7 +134,7 @@ def wide_times(
     # without spilling, three programs to a processor instead of two; rows that are not aligned need more registers
     most: dict[str, Any] = {"maxnreg": 168} if cols == 128 and gate is None and k % 4 == 0 else {}
     _wide_kernel[(triton.cdiv(len(x), rows), triton.cdiv(n, cols))](
-        x, x if gate is None else gate, *_arguments(x, normed), split.parts[int(transposed)],
+        x, x if gate is None else gate, x if copies is None else copies, *_arguments(x, normed), split.parts[int(transposed)],
         split.back[outs:] if transposed else split.back, x if bias is None else bias, out, len(x),
         K=k, N=n, NORMED=normed is not None, AFFINE=normed is not None and normed.weight is not None,
         GATED=gate is not None, SHIFTED=bias is not None, RELU=relu,
@@ -136,17 +144,22 @@ def wide_times(
 
 
 def weight_parts(
-    grad: Tensor, x: Tensor, *, gate: Tensor | None = None, sums: bool = False, normed: Normed | None = None
-) -> Tensor:
-    """[shares, N * K]: ``grad.T @ x``, by shares of the rows; with ``sums`` those of grad [N] behind it."""
+    grad: Tensor, x: Tensor, *, gate: Tensor | None = None, sums: bool = False, copies: Tensor | None = None,
+    normed: Normed | None = None,
+) -> Tensor:  # fmt: skip
+    """[shares, N * K]: ``grad.T @ x``, by shares of the rows; with ``sums`` those of grad [N] behind it.
+
+    ``copies``: rows of x without any are not read. ``normed``: as :func:`wide_times`.
+    """
+    assert normed is None or copies is not None
     n, k = grad.shape[1], x.shape[1]
     rows, cols, warps = (128, 128, 8) if n % 128 == 0 and k % 128 == 0 else (block(n), block(k, 128), 4)
     parts, _ = row_shares(len(x), 32, 128 if n * k <= 2**15 else 64)
     out = torch.empty(parts, n * k + n * sums, device=x.device)
     _weight_kernel[(parts, triton.cdiv(n, rows) * triton.cdiv(k, cols))](
-        grad, grad if gate is None else gate, x, *_arguments(x, normed), out, len(x), N=n, K=k,
-        NORMED=normed is not None, AFFINE=normed is not None and normed.weight is not None,
-        GATED=gate is not None, SUMS=sums, ROWS=rows, COLS=cols, DEPTH=32, num_warps=warps,
-        num_stages=3 if gate is None else stages(x, 3),
+        grad, grad if gate is None else gate, x, x if copies is None else copies, *_arguments(x, normed), out, len(x),
+        N=n, K=k, COUNTED=copies is not None, NORMED=normed is not None,
+        AFFINE=normed is not None and normed.weight is not None, GATED=gate is not None, SUMS=sums,
+        ROWS=rows, COLS=cols, DEPTH=32, num_warps=warps, num_stages=3 if gate is None else stages(x, 3),
     )  # fmt: skip
     return out
