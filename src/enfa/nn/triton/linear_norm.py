@@ -95,7 +95,7 @@ class _LinearNorm(torch.autograd.Function):
             stats = statistics_room(x, parts, outs)
             z = tall_times(x, w, b, False, stats=(copies, *stats), shares=(parts, share))
         else:  # a program that holds a wide tile has no registers left for statistics
-            z = wide_times(x, split, w.shape, b, False, copies=copies, normed=before)
+            z = wide_times(x, split, w.shape, b, False, normed=before)
             stats = statistics(z, copies)
         out, saved, total = normalise(z, copies, *stats, weight, bias, eps, relu, running, later)
         ctx.save_for_backward(x, w, weight, bias, copies, z, saved, total, *(split or (None, None)), *(before or ()))

@@ -27,18 +27,16 @@ class Normed(NamedTuple):
 
 
 @triton.jit
-def _load_normed(
-    x, place, mask, counts, saved, weight, bias, k, K: tl.constexpr, AFFINE: tl.constexpr, DEPTH: tl.constexpr
-):  # fmt: skip
+def _load_normed(x, place, mask, saved, weight, bias, k, K: tl.constexpr, AFFINE: tl.constexpr, DEPTH: tl.constexpr):
     inside = k < K
     mean, rstd = tl.load(saved + k, inside, 0), tl.load(saved + K + k, inside, 0)
     scale, shift = load_scaling(rstd, weight, bias, k, inside, AFFINE, tl.float32, DEPTH)
-    return tl.where(mask, normalised(centred(x, place, mask & (counts > 0)[:, None], mean, tl.float32), scale, shift, True), 0)
+    return tl.where(mask, normalised(centred(x, place, mask, mean, tl.float32), scale, shift, True), 0)
 
 
 @triton.jit(do_not_specialize=["R"])
 def _wide_kernel(
-    x, gate, copies, saved, weight, bias, w, back, shift, out, R,
+    x, gate, saved, weight, bias, w, back, shift, out, R,
     K: tl.constexpr, N: tl.constexpr, NORMED: tl.constexpr, AFFINE: tl.constexpr, GATED: tl.constexpr,
     SHIFTED: tl.constexpr, RELU: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
@@ -51,13 +49,11 @@ def _wide_kernel(
     here, inside = (rows < R)[:, None], (n < N)[None, :]
     long = rows.to(tl.int64)[:, None]
     total = tl.zeros((ROWS, COLS), tl.float32)
-    if NORMED:
-        counts = tl.load(copies + rows, rows < R, 0)
     for first in range(0, K, DEPTH):
         k = first + tl.arange(0, DEPTH)
         mask = here & (k < K)[None, :]
         if NORMED:
-            a = _load_normed(x, long * K + k[None, :], mask, counts, saved, weight, bias, k, K, AFFINE, DEPTH)
+            a = _load_normed(x, long * K + k[None, :], mask, saved, weight, bias, k, K, AFFINE, DEPTH)
         else:
             a = gated(x, gate, long * K + k[None, :], mask, GATED)
         up, down = scales(tl.max(tl.abs(a), 1))
@@ -94,10 +90,9 @@ def _weight_kernel(
         a = gated(grad, gate, long * N + n[None, :], here & (n < N)[None, :], GATED)
         mask = here & (k < K)[None, :]
         if COUNTED:
-            counts = tl.load(copies + r, r < R, 0)
-            mask &= (counts > 0)[:, None]
+            mask &= (tl.load(copies + r, r < R, 0) > 0)[:, None]
         if NORMED:
-            b = _load_normed(x, long * K + k[None, :], mask, counts, saved, weight, bias, k, K, AFFINE, COLS)
+            b = _load_normed(x, long * K + k[None, :], mask, saved, weight, bias, k, K, AFFINE, COLS)
         else:
             b = tl.load(x + long * K + k[None, :], mask, 0)
         up_a, up_b, down = row_scales(tl.max(tl.abs(a), 1), tl.max(tl.abs(b), 1))
@@ -120,13 +115,12 @@ def _arguments(x: Tensor, normed: Normed | None) -> tuple[Tensor, Tensor, Tensor
 
 def wide_times(
     x: Tensor, split: Halves, shape: torch.Size, bias: Tensor | None, transposed: bool, *, gate: Tensor | None = None,
-    relu: bool = False, copies: Tensor | None = None, normed: Normed | None = None,
+    relu: bool = False, normed: Normed | None = None,
 ) -> Tensor:  # fmt: skip
     """``x @ weight.T + bias`` for a weight [outs, ins], or with ``transposed`` ``x @ weight``; and a ReLU behind it.
 
-    ``gate``: x counts where this is above 0. ``normed``: what x goes through first, with the ``copies`` of its rows.
+    ``gate``: x counts where this is above 0. ``normed``: what x goes through first.
     """
-    assert normed is None or copies is not None
     outs, ins = shape
     k, n = (outs, ins) if transposed else (ins, outs)
     out = x.new_empty(len(x), n)
@@ -134,7 +128,7 @@ def wide_times(
     # without spilling, three programs to a processor instead of two; rows that are not aligned need more registers
     most: dict[str, Any] = {"maxnreg": 168} if cols == 128 and gate is None and k % 4 == 0 else {}
     _wide_kernel[(triton.cdiv(len(x), rows), triton.cdiv(n, cols))](
-        x, x if gate is None else gate, x if copies is None else copies, *_arguments(x, normed), split.parts[int(transposed)],
+        x, x if gate is None else gate, *_arguments(x, normed), split.parts[int(transposed)],
         split.back[outs:] if transposed else split.back, x if bias is None else bias, out, len(x),
         K=k, N=n, NORMED=normed is not None, AFFINE=normed is not None and normed.weight is not None,
         GATED=gate is not None, SHIFTED=bias is not None, RELU=relu,
@@ -149,9 +143,8 @@ def weight_parts(
 ) -> Tensor:  # fmt: skip
     """[shares, N * K]: ``grad.T @ x``, by shares of the rows; with ``sums`` those of grad [N] behind it.
 
-    ``copies``: rows of x without any are not read. ``normed``: as :func:`wide_times`.
+    ``copies``: rows of x without any are not read, because 0 times what they hold may be no 0.
     """
-    assert normed is None or copies is not None
     n, k = grad.shape[1], x.shape[1]
     rows, cols, warps = (128, 128, 8) if n % 128 == 0 and k % 128 == 0 else (block(n), block(k, 128), 4)
     parts, _ = row_shares(len(x), 32, 128 if n * k <= 2**15 else 64)
