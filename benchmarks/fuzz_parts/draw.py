@@ -129,9 +129,7 @@ def draw_case(seed: int, number: int) -> Case:
     readout = str(pick(rng, {"sum": 3, "mean": 2, "max": 2, "root": 3, "node": 2}, *(() if rooted else ("root",))))
     model, norm = str(pick(rng, MODELS)), pick(rng, {"batch": 2, "layer": 1, None: 1})
     dropout = float(rng.choice([0.0, 0.0, 0.0, 0.0, 0.3]))
-    left_out: set[str] = set()
-    if isinstance(policy, enfa.Subsample):  # what it draws depends on a graph's position, which extending counts anew
-        left_out |= {"extend", "drawn"}
+    left_out = {"drawn"} if isinstance(policy, enfa.Subsample) else set()
     if readout in ("root", "node"):  # only predictions of graphs are cut to fewer layers or padded
         left_out |= {"first layers", "padded"}
     plan = str(pick(rng, PLANS, *left_out))
