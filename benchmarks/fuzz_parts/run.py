@@ -16,7 +16,8 @@ from enfa.batch.padding import Form, countable, pad_plan
 from enfa.nn import root_nodes
 from enfa.plan.prepare import lean, prepare
 from fuzz_parts.draw import Case
-from fuzz_parts.reference import Reference, Stacked, stacked
+from fuzz_parts.reference import Reference
+from fuzz_parts.stack import Stacked, stacked
 
 Results = dict[str, Tensor]
 
