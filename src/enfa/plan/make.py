@@ -19,7 +19,7 @@ from enfa.plan.slice import Slicer, Sources
 from enfa.plan.spec import Spec
 from enfa.plan.table import Plan
 
-__all__ = ["KINDS", "check_kind", "edits_of", "local_roots", "make_plan", "plan_of", "sources_of", "unknown"]
+__all__ = ["KINDS", "check_kind", "check_spec", "edits_of", "local_roots", "make_plan", "plan_of", "sources_of", "unknown"]
 
 KINDS = ("full", "ego", "distinct")
 
@@ -28,6 +28,16 @@ def check_kind(kind: str) -> str:
     if kind not in KINDS:
         raise unknown("the kind of plan", kind, KINDS)
     return kind
+
+
+def check_spec(spec: Spec) -> Spec:
+    """Refuse what has a spec, a model or a plan, in its place."""
+    if isinstance(spec, Spec):
+        return spec
+    got = f"the class {spec.__name__}" if isinstance(spec, type) else type(spec).__name__
+    if isinstance(getattr(spec, "spec", None), Spec):
+        got += f": pass {'plan' if isinstance(spec, Plan) else 'model'}.spec"
+    raise TypeError(f"Expected a Spec, such as model.spec, got {got}")
 
 
 def edits_of(graphs: GraphSet, policy: Policy, spec: Spec) -> Edits:
@@ -93,5 +103,6 @@ def make_plan(graphs: Sequence[Data], policy: Policy, spec: Spec, kind: str = "d
             conventional model). All give the same outputs and gradients.
     """
     check_kind(kind)
+    check_spec(spec)
     graph_set = check_graphs(graphs)
     return plan_of(graph_set, edits_of(graph_set, policy, spec), spec, kind)
