@@ -98,6 +98,8 @@ class Config:
                 raise ValueError(f"Expected {name} > 0, got {getattr(self, name)}")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"Expected dropout from 0 to below 1, got {self.dropout}")
+        if self.threads is not None and self.threads < 1:
+            raise ValueError(f"Expected threads >= 1, or null for as many as there are cores, got {self.threads}")
         if self.readout in ("root", "node"):
             raise ValueError(f"Expected readout sum, mean or max, because labels are those of graphs, got {self.readout!r}")
         if self.graphed is True and (reason := self.not_graphed()):
