@@ -288,4 +288,4 @@ def test_single_changes_never_crash() -> None:
     assert found.returncode == 0, found.stdout + found.stderr
     numbers = [line.rpartition(": ")[2].split() for line in found.stdout.splitlines()]
     assert len(numbers) == len(crafted.CASES)
-    assert all(int(refused) >= 10 and int(used) >= 5 for refused, used in numbers), found.stdout
+    assert all(int(refused) >= 10 and int(used) >= 3 for refused, used in numbers), found.stdout

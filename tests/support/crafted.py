@@ -103,7 +103,7 @@ def write_packed(path: Path, changes: dict[str, bytes]) -> Path:
 def single_changes(arrays: dict[str, np.ndarray], seed: int) -> Iterator[dict[str, np.ndarray]]:
     """For ever: the same arrays, one number of one of them changed to one that may be in range or not."""
     rng = np.random.default_rng(seed)
-    names = [name for name, array in arrays.items() if array.size]
+    names = sorted(name for name, array in arrays.items() if array.size)  # files are read in any order
     while True:
         name = str(rng.choice(names))
         array = arrays[name].copy()
