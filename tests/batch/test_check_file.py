@@ -100,12 +100,13 @@ def test_the_next_number_after_the_last_is_refused(case: str, parts: Parts, refu
     into |= {"layer1.context.a": before if context == "input" else "layer1.rows"}
     into |= {"layer1.encoder.own": "layer1.context", "layer1.encoder.a": "layer1.context"}
     into |= {"layer1.mix.a": "layer1.encoder" if "layer1.encoder" in tables else "layer1.context"}
+    into["layer1.node_context"] = into["layer1.mix.a"]
     into |= dict.fromkeys(("base_row", "deltas.a", "sub_root", "nodes.a"), last)
     for name, table in into.items():
         if name in arrays and arrays[name].size:
             changed = arrays[name].copy()
             changed.reshape(-1)[-1] = tables[table]
-            least = -1 if name in ("base_row", "sub_root") else 0
+            least = -1 if name == "sub_root" else 0
             refused(f"'{name}' from {least} to {tables[table] - 1}", header, {**arrays, name: changed})
 
 
