@@ -70,7 +70,7 @@ def _backward_kernel(
         if INPUTS:
             of_x = tl.dot(of_z, whole, input_precision=PRECISION, out_dtype=ACC)
             tl.store(out + long * K + k[None, :], of_x.to(out.dtype.element_ty), held)
-        inputs = tl.load(x + long * K + k[None, :], held & (counts > 0)[:, None], 0)
+        inputs = tl.where((counts > 0)[:, None], tl.load(x + long * K + k[None, :], held, 0), 0)
         of_weight = tl.dot(tl.trans(of_z), inputs, of_weight, input_precision=PRECISION, out_dtype=ACC)
     place = parts_out + part.to(tl.int64) * N * K + cols[:, None] * K + k[None, :]
     tl.store(place, of_weight, inside[:, None] & (k < K)[None, :])

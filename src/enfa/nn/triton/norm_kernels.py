@@ -4,8 +4,8 @@ The first kernel of each pair takes column sums over a share of the rows per pro
 those shares, in a fixed order, and then normalises its rows. Mean and variance are merged by Chan's formula, so nothing
 cancels, and are float32 whatever the rows are (float64 for float64 rows). The running buffers are updated on the way.
 
-A row that nobody counts may hold anything, NaN too, so it is not read: it counts as the mean, comes out
-as the bias, and no gradient comes from it.
+A row that nobody counts may hold anything, NaN too, which no product with 0 takes away: it counts as the mean, comes out as
+the bias, and no gradient comes from it. Such rows are read and then left out: a load that waits for another is a slow one.
 
 All programs walk over the table side by side, and the second kernel the other way than the first: it meets the rows first
 that were read last, which the cache still holds.
@@ -66,9 +66,9 @@ def load_scaling(
 
 
 @triton.jit
-def centred(x, place, counted, mean, ACC: tl.constexpr):
+def centred(x, place, mask, counted, mean, ACC: tl.constexpr):
     """Rows less their mean; 0 where a row does not count."""
-    return tl.where(counted, tl.load(x + place, counted, 0).to(ACC) - mean[None, :], 0)
+    return tl.where(counted, tl.load(x + place, mask, 0).to(ACC) - mean[None, :], 0)
 
 
 @triton.jit
@@ -123,8 +123,8 @@ def normalise_kernel(
         rows = (tiles - 1 - tile) * ROWS + tl.arange(0, ROWS)
         mask = (rows < R)[:, None] & inside[None, :]
         place = rows.to(tl.int64)[:, None] * C + cols[None, :]
-        counted = mask & (tl.load(copies + rows, rows < R, 0) > 0)[:, None]
-        value = normalised(centred(x, place, counted, mean, ACC), scale, shift, RELU)
+        counted = (tl.load(copies + rows, rows < R, 0) > 0)[:, None]
+        value = normalised(centred(x, place, mask, counted, mean, ACC), scale, shift, RELU)
         tl.store(out + place, value.to(out.dtype.element_ty), mask)
 
 
@@ -154,8 +154,8 @@ def above_relu(
 ):  # fmt: skip
     """Normalised rows, and the gradient that the ReLU let through: 0 and 0 where a row does not count."""
     counted = mask & (counts > 0)[:, None]
-    away = centred(x, place, counted, mean, ACC)
-    above = tl.load(grad + place, counted, 0).to(ACC)
+    away = centred(x, place, mask, counted, mean, ACC)
+    above = tl.where(counted, tl.load(grad + place, mask, 0).to(ACC), 0)
     if RELU:
         above = tl.where(away * scale[None, :] + shift[None, :] <= 0, 0, above)
     return above, away * rstd[None, :]

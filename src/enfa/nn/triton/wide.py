@@ -31,7 +31,7 @@ def _load_normed(x, place, mask, saved, weight, bias, k, K: tl.constexpr, AFFINE
     inside = k < K
     mean, rstd = tl.load(saved + k, inside, 0), tl.load(saved + K + k, inside, 0)
     scale, shift = load_scaling(rstd, weight, bias, k, inside, AFFINE, tl.float32, DEPTH)
-    return tl.where(mask, normalised(centred(x, place, mask, mean, tl.float32), scale, shift, True), 0)
+    return tl.where(mask, normalised(centred(x, place, mask, mask, mean, tl.float32), scale, shift, True), 0)
 
 
 @triton.jit(do_not_specialize=["R"])
@@ -89,12 +89,12 @@ def _weight_kernel(
         long = r.to(tl.int64)[:, None]
         a = gated(grad, gate, long * N + n[None, :], here & (n < N)[None, :], GATED)
         mask = here & (k < K)[None, :]
-        if COUNTED:
-            mask &= (tl.load(copies + r, r < R, 0) > 0)[:, None]
         if NORMED:
             b = _load_normed(x, long * K + k[None, :], mask, saved, weight, bias, k, K, AFFINE, COLS)
         else:
             b = tl.load(x + long * K + k[None, :], mask, 0)
+        if COUNTED:
+            b = tl.where((tl.load(copies + r, r < R, 0) > 0)[:, None], b, 0)
         up_a, up_b, down = row_scales(tl.max(tl.abs(a), 1), tl.max(tl.abs(b), 1))
         upper_a, lower_a = halves(a * up_a[:, None])
         upper_b, lower_b = halves(b * up_b[:, None])
@@ -143,7 +143,7 @@ def weight_parts(
 ) -> Tensor:  # fmt: skip
     """[shares, N * K]: ``grad.T @ x``, by shares of the rows; with ``sums`` those of grad [N] behind it.
 
-    ``copies``: rows of x without any are not read, because 0 times what they hold may be no 0.
+    ``copies``: rows of x without any are left out, because 0 times what they hold may be no 0.
     """
     n, k = grad.shape[1], x.shape[1]
     rows, cols, warps = (128, 128, 8) if n % 128 == 0 and k % 128 == 0 else (block(n), block(k, 128), 4)
