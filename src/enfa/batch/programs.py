@@ -89,8 +89,9 @@ class CompiledProgram:
         epoch: int = 0,
         score: np.ndarray | None = None,
     ) -> StepPlan:
-        if draw is not None or score is not None:
-            raise ValueError("Expected whole bags for a model of one's own; draw with a Subsample policy instead")
+        """The plan of some graphs, with their labels. Parts of bags are not drawn here, see :meth:`checked_draw`."""
+        if draw is not None:
+            self.checked_draw(draw)
         ids = self.positions(graphs)  # type: ignore[misc]
         if self._slicer is not None:
             with SLICING:
@@ -104,6 +105,21 @@ class CompiledProgram:
             assert plan.graph_ids is not None
             plan.y = self.y.index_select(0, plan.graph_ids)
         return plan
+
+    def checked_draw(self, draw: Subsample) -> Subsample:
+        raise ValueError(
+            f"Expected no draw for a model of one's own, whose rows may depend on whole bags, got {draw!r}: compile with it as "
+            f"the policy"
+        )
+
+    def rows_per_graph(self) -> np.ndarray:
+        """int64 [G]: at most so many rows each graph alone has in the steps that pass messages, added up."""
+        steps = [step for step in self.program.steps if step.op == "propagate"]
+        most = self.sizes[0] * self.sizes[1]
+        if self._slicer is not None:  # an earlier table has no more rows than a later one, of which it holds the own rows
+            counts = [np.diff(rows.count_ptr) for rows in self._slicer.rows if rows.count_ptr is not None]
+            most = np.max(counts, axis=0, initial=0)
+        return len(steps) * most
 
     def cost(self) -> Cost:
         """Rows and messages of every step that passes messages, and bytes of the keys in memory."""
