@@ -8,7 +8,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from enfa.graphs.names import unknown
-from enfa.nn.bag.convs import message_pass
+from enfa.nn.bag.convs import convolve
+from enfa.nn.bag.edges import EdgeList
 from enfa.nn.bag.operations import refuse
 from enfa.nn.bag.pools import attended, largest, list_sizes
 from enfa.nn.bag.rows import EDGES, Rows
@@ -34,7 +35,15 @@ class Bag(StepPlan):
         return self.program.number(step)
 
     def note_dropout(self) -> None:
-        """Dropout is used on rows; only who traces a model wants to know."""
+        """Dropout is used on rows; only tracing takes note of it."""
+
+    def note_loops(self) -> None:
+        """Self-loops are removed, or others put in their place."""
+        if self.program.loops:
+            raise ValueError(
+                "The model removes self-loops or puts its own in their place, and its plan may hold graphs that have some. Make a "
+                "plan with this model"
+            )
 
     @property
     def x(self) -> Rows:
@@ -45,6 +54,13 @@ class Bag(StepPlan):
     def mark(self) -> Rows:
         """[pairs, mark channels]: what the policy marks nodes with. Pairs."""
         return self._rows(self.mark_rows.index_select(0, self.marked), 0)
+
+    @property
+    def degree(self) -> Rows:
+        """int64 [pairs, 1]: how many edges of the subgraph lead to the node. Pairs."""
+        self._step(Step("start", "pairs", degrees=True))
+        assert self.degrees is not None
+        return self._rows(self.degrees[:, None], 0)
 
     @property
     def edge_attr(self) -> Rows:
@@ -78,8 +94,8 @@ class Bag(StepPlan):
         for name, value in of_edges.items():
             if not isinstance(value, Rows) or value.number != EDGES:
                 raise TypeError(f"Expected {name} to be made from bag.edge_attr or bag.edge_mark, got {value!r}")
-        number = self._step(Step("propagate", h.kind, (h.number,), bool(of_edges), along))
-        return message_pass(conv, h, self, number, of_edges, rest)
+        base = 0 if h.kind == "pairs" and along == "nodes" else h.number
+        return convolve(conv, h, EdgeList.of(self, base, along), of_edges | rest)
 
     def across(self, h: Rows, how: str = "sum") -> Rows:
         """Of every node its rows in all subgraphs that contain it, summed up, or their mean or maximum. Nodes."""
@@ -152,6 +168,8 @@ class Bag(StepPlan):
     def _pooled(self, value: Tensor, table: Table, how: str, score: Tensor | None) -> Tensor:
         if how not in POOLS:
             raise unknown("how", how, POOLS)
+        if value.ndim != 2:
+            raise ValueError(f"Expected Rows [rows, channels] to add up, got {list(value.shape)}")
         assert table.sums is not None
         if how in ("sum", "mean"):
             total = weighted_sum(value, table.sums)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["EDGES", "Rows"]
 
 EDGES = -1  # instead of the number of a step: rows are kinds of edges
+_PICKS = (Tensor.__getitem__, Tensor.index_select, torch.index_select)
 
 
 class Rows:
@@ -84,6 +85,8 @@ class Rows:
     def __torch_function__(
         cls, func: Callable, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        if func in _PICKS and hasattr(type(args[-1]), "picked"):
+            return args[-1].picked(args[0])  # h[row] at the ends of edges, h[batch] of subgraphs
         handler = HANDLERS.get(func)
         if handler is None:
             raise refuse(func)

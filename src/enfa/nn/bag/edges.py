@@ -1,0 +1,178 @@
+"""What PyG's code gets in place of an edge list, and values on its edges.
+
+Rows of two tables have no edge list of one graph: which rows a row reads is known once messages are passed, and then only to the
+round of messages. So an edge list here is a note of what it stands for, and values on edges are functions of a round. Convs ask
+``isinstance(edge_index, Tensor)``, and do something else, or nothing, if it is not; so an edge list is a Tensor, without values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from enfa.nn.bag.rows import EDGES, Rows
+from enfa.plan.steps.step import Step
+
+if TYPE_CHECKING:
+    from enfa.nn.bag.bag import Bag
+    from enfa.nn.bag.rounds import Round
+
+__all__ = ["EdgeEnds", "EdgeList", "LinkValues", "StandIn"]
+
+_HARMLESS = {getattr(Tensor, name).__get__ for name in ("device", "dtype", "layout", "is_sparse", "is_cuda", "requires_grad", "ndim")}
+_HARMLESS |= {Tensor.dim, Tensor.is_floating_point, Tensor.get_device}
+
+
+class StandIn(Tensor):
+    """A tensor of which nothing may be read but what is the same for every plan."""
+
+    what = "a list"
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in _HARMLESS:
+            with torch._C.DisableTorchFunctionSubclass():
+                return func(*args, **(kwargs or {}))
+        name = getattr(func, "__name__", str(func)).strip("_")
+        if name == "get":  # of a property
+            name = getattr(getattr(func, "__self__", None), "__name__", name)
+        raise TypeError(
+            f"The model reads {cls.what} by itself ({name}), but rows stand for many nodes, and which ones depends on the plan: "
+            f"only what passes messages and pools may read it"
+        )
+
+    def __repr__(self, *, tensor_contents: object = None) -> str:
+        return f"{type(self).__name__}()"
+
+    __hash__ = object.__hash__
+
+
+class EdgeList(StandIn):
+    """The edges of every subgraph, or of the graphs, or between subgraphs; ``loops``: and one from every node to itself."""
+
+    what = "the edge list"
+    bag: Bag
+    base: int
+    along: str
+    loops: bool
+    mask: Rows | None
+
+    @staticmethod
+    def of(bag: Bag, base: int, along: str = "nodes", loops: bool = False, mask: Rows | None = None) -> EdgeList:
+        """``base``: a table whose rows the edges lead to, for counting them. ``mask``: the kinds of edges that are there."""
+        new = torch.empty(2, 0, dtype=torch.int64, device=bag.device).as_subclass(EdgeList)
+        new.bag, new.base, new.along, new.loops, new.mask = bag, base, along, loops, mask
+        return new
+
+    def with_loops(self) -> EdgeList:
+        self.bag.note_loops()
+        if self.mask is not None:
+            raise TypeError("Expected self-loops to be added to all edges, got edges of some relations only")
+        return EdgeList.of(self.bag, self.base, self.along, True)
+
+    def masked(self, mask: Any) -> EdgeList:
+        if not isinstance(mask, Rows) or mask.number != EDGES or mask.dtype != torch.bool or mask.ndim != 1 or self.loops:
+            raise TypeError(f"Expected edges to be picked by their attributes (edge_type == 2), got {mask!r}")
+        mask = mask if self.mask is None else mask & self.mask
+        return EdgeList.of(self.bag, self.base, self.along, False, mask)
+
+    def degree(self, dtype: torch.dtype | None, weight: Any = None, loop: float = 1.0) -> Rows:
+        """[rows]: how many edges lead to a node, or the sum of their weights; each added loop counts ``loop``."""
+        if self.mask is not None:
+            raise TypeError("Expected degrees of all edges, got edges of some relations only")
+        bag, dtype = self.bag, dtype or torch.get_default_dtype()
+        kind = bag.program.steps[self.base].kind
+        if weight is None and kind == "pairs" and self.along == "nodes":
+            found = bag.degree[:, 0].to(dtype)
+        else:
+            number = bag._step(Step("propagate", kind, (self.base,), weight is not None, self.along))
+            links = bag.tables[number].links
+            assert links is not None
+            if weight is None:
+                value = links.in_ptr.diff().to(dtype)
+            else:
+                from enfa.nn.bag.rounds import Round
+
+                rounds = Round(bag, EdgeList.of(bag, self.base, self.along), self.base, number)
+                each = rounds.on_links(weight)
+                value = each.new_zeros(links.num_rows).index_add(0, rounds.ends[1], each)
+            found = bag._rows(value, number)
+        return found + loop if self.loops else found
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((EdgeEnds(self, True), EdgeEnds(self, False)))
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, int) and index in (0, 1):
+            return EdgeEnds(self, index == 0)
+        if isinstance(index, tuple) and len(index) == 2 and index[0] == slice(None) and isinstance(index[1], Rows):
+            return self.masked(index[1])
+        return StandIn.__torch_function__.__func__(EdgeList, Tensor.__getitem__, (EdgeList,))  # type: ignore[attr-defined]
+
+
+class EdgeEnds:
+    """The sources of edges, or their targets: ``h[row]`` is a value for every edge."""
+
+    def __init__(self, edges: EdgeList, source: bool) -> None:
+        self.edges, self.source = edges, source
+
+    def picked(self, rows: Rows) -> LinkValues:
+        if rows.kind not in ("pairs", "nodes"):
+            raise TypeError(f"Expected Rows of pairs or nodes at the ends of edges, got {rows}")
+        return LinkValues((rows,), False, self.edges.loops, lambda r: r.at(rows, self.source))
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return EdgeList.__torch_function__(func, types, args, kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return EdgeList.__torch_function__(getattr(Tensor, name, name), (EdgeList,))
+
+    def __eq__(self, other: object) -> bool:
+        return EdgeList.__torch_function__(Tensor.__eq__, (EdgeList,))
+
+    def __ne__(self, other: object) -> bool:
+        return EdgeList.__torch_function__(Tensor.__ne__, (EdgeList,))
+
+    __hash__ = object.__hash__
+
+
+class LinkValues:
+    """A value for every edge that a round of messages will run along.
+
+    ``rows``: what is read of nodes; ``edges``: whether attributes of edges are read; ``loops``: whether added self-loops have one.
+    """
+
+    def __init__(self, rows: tuple[Rows, ...], edges: bool, loops: bool, make: Callable[[Round], Tensor]) -> None:
+        self.rows, self.edges, self.loops, self.make = rows, edges, loops, make
+
+    def __mul__(self, other: Any) -> LinkValues:
+        if isinstance(other, (int, float)):
+            return LinkValues(self.rows, self.edges, self.loops, lambda r: self.make(r) * other)
+        if isinstance(other, Rows) and other.number == EDGES:
+            other = LinkValues((), True, False, lambda r: r.on_links(other))
+        if not isinstance(other, LinkValues) or other.loops != self.loops:
+            raise TypeError(f"Expected another value for every edge, got {other!r}")
+        return LinkValues(
+            (*self.rows, *other.rows), self.edges or other.edges, self.loops, lambda r: self.make(r) * other.make(r)
+        )
+
+    __rmul__ = __mul__
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", str(func)).strip("_")
+        raise TypeError(
+            f"The model computes with values on edges outside of messages ({name}), where edges are not known yet: only products "
+            f"of such values are; do it in the conv's message()"
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return LinkValues.__torch_function__(getattr(Tensor, name, name), (LinkValues,))
