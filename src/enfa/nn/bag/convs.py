@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import GINConv, GraphConv, MessagePassing, SAGEConv
 from torch_geometric.nn.aggr import MeanAggregation, SumAggregation
 
+from enfa.nn.bag.messages import Watch
 from enfa.nn.bag.rows import EDGES, Rows
 from enfa.nn.convs.exact import check_exact
 from enfa.nn.segment import gather, link_sum
@@ -83,7 +84,7 @@ def message_pass(
 def _view(conv: MessagePassing, bag: Bag, read: int, number: int) -> MessagePassing:
     """The conv itself, parameters and all, but for its message passing. A new object: other threads may use the conv."""
     view = copy.copy(conv)
-    links = bag.tables[number].links
+    links, messages = bag.tables[number].links, -2 - number
     assert links is not None
 
     def lifted(value: Any, source: bool) -> Any:
@@ -92,6 +93,10 @@ def _view(conv: MessagePassing, bag: Bag, read: int, number: int) -> MessagePass
             return value
         if value.number == EDGES:
             return gather(value.value, links.in_edge, links.cache, "edge")
+        if value.number < 0:
+            if value.number != messages:
+                raise TypeError(f"Expected {type(conv).__name__} to use what edge_updater gave in the same call, got other messages")
+            return value.value
         if source:
             if value.number != read:
                 return bag.moved(value, read)
@@ -103,7 +108,7 @@ def _view(conv: MessagePassing, bag: Bag, read: int, number: int) -> MessagePass
     def both(value: Any) -> Any:
         if isinstance(value, tuple) and len(value) == 2 and any(isinstance(v, Rows) for v in value):
             return lifted(value[0], True), lifted(value[1], False)
-        if isinstance(value, Rows) and value.number != EDGES:
+        if isinstance(value, Rows) and value.number >= 0:
             return lifted(value, True), lifted(value, False)
         return lifted(value, True)
 
@@ -115,14 +120,15 @@ def _view(conv: MessagePassing, bag: Bag, read: int, number: int) -> MessagePass
         if fast is not None:
             return Rows(fast, bag, number)
         sizes = (bag.tables[read].num_rows, links.num_rows)
-        return getattr(type(conv), name)(view, edge_index(links), size=sizes, **plain)
+        with Watch(type(conv).__name__, (len(links.in_row), *sizes)):
+            return getattr(type(conv), name)(view, edge_index(links), size=sizes, **plain)
 
     def propagate(edge_index: Any, size: Any = None, **arguments: Any) -> Rows:
         found = run("propagate", edge_index, size, arguments)
         return found if isinstance(found, Rows) else Rows(found, bag, number)
 
-    def edge_updater(edge_index: Any, size: Any = None, **arguments: Any) -> Tensor:
-        return run("edge_updater", edge_index, size, arguments)
+    def edge_updater(edge_index: Any, size: Any = None, **arguments: Any) -> Rows:
+        return Rows(run("edge_updater", edge_index, size, arguments), bag, messages)
 
     view.propagate, view.edge_updater = propagate, edge_updater  # type: ignore[method-assign]
     return view
