@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from enfa.graphs.names import unknown
 from enfa.nn.bag.convs import convolve
 from enfa.nn.bag.edges import EdgeList
-from enfa.nn.bag.operations import refuse
 from enfa.nn.bag.pools import attended, largest, list_sizes
+from enfa.nn.bag.refusal import check_gradients, refuse
 from enfa.nn.bag.rows import EDGES, Rows
 from enfa.nn.segment import gather, weighted_sum
 from enfa.plan.steps.step import Step
@@ -67,12 +67,12 @@ class Bag(StepPlan):
         """The attributes of edges, one row for each kind; :meth:`propagate` takes them, embedded or as they are."""
         if self.edge_rows is None:
             raise ValueError("Expected graphs with 'edge_attr', because the model reads it, got none")
-        return self._rows(self.edge_rows, EDGES)
+        return self._rows(self.edge_rows.clone(), EDGES)  # Rows may be written into
 
     @property
     def edge_mark(self) -> Rows:
         """[edges, edge mark channels]: what the policy marks edges with."""
-        return self._rows(self.edge_mark_rows, EDGES)
+        return self._rows(self.edge_mark_rows.clone(), EDGES)
 
     def propagate(
         self, conv: nn.Module, h: Rows, edge_attr: Rows | None = None, *, along: str = "nodes", **more: Any
@@ -152,6 +152,7 @@ class Bag(StepPlan):
         return gather(h.value, table.place, table.cache, "place")
 
     def _check(self, h: Any, kinds: Sequence[str], verb: str) -> None:
+        check_gradients()
         if not isinstance(h, Rows):
             raise TypeError(f"Expected Rows of {' or '.join(kinds)} for bag.{verb}, got {type(h).__name__}")
         if h.bag is not self:
@@ -197,7 +198,7 @@ class Bag(StepPlan):
             return one
         if self._way(other.number, one.number) is not None:
             return other
-        if one.kind != other.kind:
+        if one.kind != other.kind or one.number < 0:
             raise refuse(
                 func, f"meets Rows of {one.kind} with Rows of {other.kind} (bag.spread brings nodes and subgraphs to pairs)"
             )
@@ -221,7 +222,7 @@ class Bag(StepPlan):
         return self.cache[name]
 
     def _search(self, begin: int, end: int) -> Tensor | None:
-        if begin < end or EDGES in (begin, end):
+        if begin < end or min(begin, end) < 0:
             return None
         step, table = self.program.steps[begin], self.tables[begin]
         if step.op not in ("propagate", "join"):

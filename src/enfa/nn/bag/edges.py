@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from enfa.nn.bag.elementwise import ELEMENTWISE, elementwise
+from enfa.nn.bag.refusal import name_of
 from enfa.nn.bag.rows import EDGES, Rows
 from enfa.plan.steps.step import Step
 
@@ -151,28 +153,41 @@ class LinkValues:
     def __init__(self, rows: tuple[Rows, ...], edges: bool, loops: bool, make: Callable[[Round], Tensor]) -> None:
         self.rows, self.edges, self.loops, self.make = rows, edges, loops, make
 
-    def __mul__(self, other: Any) -> LinkValues:
-        if isinstance(other, (int, float)):
-            return LinkValues(self.rows, self.edges, self.loops, lambda r: self.make(r) * other)
-        if isinstance(other, Rows) and other.number == EDGES:
-            other = LinkValues((), True, False, lambda r: r.on_links(other))
-        if not isinstance(other, LinkValues) or other.loops != self.loops:
-            raise TypeError(f"Expected another value for every edge, got {other!r}")
-        return LinkValues(
-            (*self.rows, *other.rows), self.edges or other.edges, self.loops, lambda r: self.make(r) * other.make(r)
-        )
-
-    __rmul__ = __mul__
-
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = getattr(func, "__name__", str(func)).strip("_")
-        raise TypeError(
-            f"The model computes with values on edges outside of messages ({name}), where edges are not known yet: only products "
-            f"of such values are; do it in the conv's message()"
-        )
+        """Each number by itself, once the edges are known."""
+        given = [LinkValues._of(value) for value in args]
+        values = [value for value in given if isinstance(value, LinkValues)]
+        tensors = [value for value in (*given, *(kwargs or {}).values()) if isinstance(value, (Tensor, Rows))]
+        if ELEMENTWISE.get(func) is not elementwise or len({v.loops for v in values}) > 1 or any(t.ndim for t in tensors):
+            raise TypeError(
+                f"The model computes with values on edges outside of messages ({name_of(func)}), where edges are not known yet: only "
+                f"what computes each number by itself can wait; do the rest in the conv's message()"
+            )
+
+        def make(rounds: Round) -> Tensor:
+            return func(*(v.make(rounds) if isinstance(v, LinkValues) else v for v in given), **(kwargs or {}))
+
+        rows = tuple(r for value in values for r in value.rows)
+        return LinkValues(rows, any(v.edges for v in values), values[0].loops, make)
+
+    @staticmethod
+    def _of(value: Any) -> Any:
+        """Attributes of edges are values on edges."""
+        if isinstance(value, Rows) and value.number == EDGES:
+            return LinkValues((), True, False, lambda rounds: rounds.on_links(value))
+        return value
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return LinkValues.__torch_function__(getattr(Tensor, name, name), (LinkValues,))
+        method = getattr(Tensor, name, None)
+        if name.startswith("__") or not callable(method):
+            raise AttributeError(f"Values on edges have no {name!r}")
+        return lambda *args, **kwargs: LinkValues.__torch_function__(method, (LinkValues,), (self, *args), kwargs)
+
+
+def _operator(name: str) -> Callable:
+    return lambda self, *args: LinkValues.__torch_function__(getattr(Tensor, name), (LinkValues,), (self, *args))
+
+
+for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "pow", "neg"):
+    setattr(LinkValues, f"__{_name}__", _operator(f"__{_name}__"))

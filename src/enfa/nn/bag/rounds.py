@@ -10,6 +10,7 @@ from torch_geometric.nn import FastRGCNConv, GINConv, GraphConv, MessagePassing,
 from torch_geometric.nn.aggr import MeanAggregation, SumAggregation
 
 from enfa.nn.bag.edges import EdgeList, LinkValues
+from enfa.nn.bag.messages import Watch
 from enfa.nn.bag.rows import EDGES, Rows
 from enfa.nn.segment import gather, link_sum
 from enfa.plan.derive import edge_index
@@ -46,6 +47,9 @@ class Round:
     @property
     def sizes(self) -> tuple[int, int]:
         return self.bag.tables[self.read].num_rows, self.links.num_rows
+
+    def watch(self, conv: MessagePassing) -> Watch:
+        return Watch(type(conv).__name__, (self.ends.shape[1], *self.sizes))
 
     def rows(self, value: Rows, source: bool) -> Tensor:
         """The values of the rows read, or of those that read them."""
@@ -141,7 +145,8 @@ def pass_messages(conv: MessagePassing, view: MessagePassing, edges: Any, argume
     plain = _plain(conv, rounds, arguments, ("message", "aggregate", "update"))
     found = None if edges.loops or edges.mask is not None else _sum_of_messages(conv, plain, rounds.links)
     if found is None:
-        found = type(conv).propagate(view, rounds.ends, size=rounds.sizes, **plain)
+        with rounds.watch(conv):
+            found = type(conv).propagate(view, rounds.ends, size=rounds.sizes, **plain)
     if not isinstance(found, Tensor) or found.ndim == 0 or len(found) != rounds.links.num_rows:
         raise TypeError(f"Expected the messages of {type(conv).__name__} to end in a row for every node, got {type(found).__name__}")
     return Rows(found, rounds.bag, rounds.number)
@@ -153,7 +158,8 @@ def update_edges(conv: MessagePassing, view: MessagePassing, edges: Any, argumen
 
     def make(rounds: Round) -> Tensor:
         plain = _plain(conv, rounds, arguments, ("edge_update",))
-        return type(conv).edge_updater(view, rounds.ends, size=rounds.sizes, **plain)
+        with rounds.watch(conv):
+            return type(conv).edge_updater(view, rounds.ends, size=rounds.sizes, **plain)
 
     rows = tuple(found for value in arguments.values() for found in _rows_of(value))
     return LinkValues(rows, any(_reads_edges(value) for value in arguments.values()), edges.loops, make)
