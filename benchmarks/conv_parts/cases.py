@@ -28,6 +28,10 @@ class Case:
     more: Callable[[Any, Any], dict[str, Any]] | None = None
     note: str = ""
 
+    @property
+    def reads_edges(self) -> bool:
+        return self.more not in (None, _position, _oriented, _start)
+
 
 def _mlp(ins: int = WIDTH) -> nn.Module:
     return nn.Sequential(nn.Linear(ins, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH))
@@ -49,12 +53,12 @@ def _position(h: Any, e: Any) -> dict[str, Any]:
     return {"pos": h[:, :3]}
 
 
+def _oriented(h: Any, e: Any) -> dict[str, Any]:
+    return {"pos": h[:, :3], "normal": h[:, 3:]}
+
+
 def _heat(h: Any, e: Any) -> dict[str, Any]:
     return {"node_type": (h[:, 0] > 0).long(), "edge_type": (e[:, 0] > 0).long(), "edge_attr": e}
-
-
-def _unit(h: Any, e: Any) -> dict[str, Any]:
-    return {"edge_attr": e.sigmoid()}
 
 
 def _start(h: Any, e: Any) -> dict[str, Any]:
@@ -102,11 +106,10 @@ CASES = [
     Case("DNAConv", lambda: pyg.DNAConv(_W)),
     Case("PointNetConv", lambda: pyg.PointNetConv(_mlp(_W + 3), _mlp()), _position, "with pos"),
     Case("GMMConv", lambda: pyg.GMMConv(_W, _W, dim=2, kernel_size=2), _attr, "with edge_attr"),
-    Case("SplineConv", lambda: pyg.SplineConv(_W, _W, dim=2, kernel_size=3), _unit, "with edge_attr"),
     Case("NNConv", lambda: pyg.NNConv(_W, _W, nn.Linear(2, _W * _W)), _attr, "with edge_attr"),
     Case("CGConv", lambda: pyg.CGConv(_W, dim=2, batch_norm=True), _attr, "batch_norm=True, with edge_attr"),
     Case("EdgeConv", lambda: pyg.EdgeConv(_mlp(2 * _W))),
-    Case("PPFConv", lambda: pyg.PPFConv(_mlp(_W + 4), _mlp()), lambda h, e: {"pos": h[:, :3], "normal": h[:, 3:]}, "with pos, normal"),
+    Case("PPFConv", lambda: pyg.PPFConv(_mlp(_W + 4), _mlp()), _oriented, "with pos, normal"),
     Case("FeaStConv", lambda: pyg.FeaStConv(_W, _W, heads=2)),
     Case("PointTransformerConv", lambda: pyg.PointTransformerConv(_W, _W), _position, "with pos"),
     Case("HypergraphConv", lambda: pyg.HypergraphConv(_W, _W)),
@@ -118,7 +121,6 @@ CASES = [
     Case("GENConv", lambda: pyg.GENConv(_W, _W, norm="layer")),
     Case("GENConv", lambda: pyg.GENConv(_W, _W, aggr="powermean", edge_dim=2), _attr, "aggr='powermean', with edge_attr"),
     Case("GCN2Conv", lambda: pyg.GCN2Conv(_W, alpha=0.1), _start, "with x_0"),
-    Case("PANConv", lambda: pyg.PANConv(_W, _W, 2)),
     Case("WLConv", lambda: pyg.WLConv()),
     Case("WLConvContinuous", lambda: pyg.WLConvContinuous()),
     Case("FiLMConv", lambda: pyg.FiLMConv(_W, _W)),
@@ -138,7 +140,7 @@ CASES = [
     Case("MixHopConv", lambda: pyg.MixHopConv(_W, 2)),
 ]  # fmt: skip
 OUT_OF_SCOPE = {
-    "MessagePassing": "the base class",
+    "MessagePassing": "the base class", "SplineConv": "needs pyg-lib", "PANConv": "needs torch-sparse",
     "CuGraphSAGEConv": "needs cuGraph's own graphs", "CuGraphGATConv": "needs cuGraph's own graphs",
     "CuGraphRGCNConv": "needs cuGraph's own graphs", "FusedGATConv": "needs dgNN's own graphs, and a GPU",
     "GravNetConv": "makes its edges from the features", "DynamicEdgeConv": "makes its edges from the features",

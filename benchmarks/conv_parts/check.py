@@ -45,7 +45,7 @@ class Stack(nn.Module):
 
     def forward(self, bag: Any) -> Tensor:
         h = self.embed(torch.cat([bag.x, bag.mark], 1))
-        edge = None if self.case.more is None else bag.edge_attr
+        edge = bag.edge_attr if self.case.reads_edges else None
         h = self._layers(h, edge, lambda conv, h, more: bag.propagate(conv, h, **more))
         return self.head(bag.pool(bag.pool(h, "sum"), "mean"))
 
@@ -54,7 +54,7 @@ class Stack(nn.Module):
         return self.head(global_mean_pool(global_add_pool(h, sub, len(graph)), graph, count))
 
 
-def graphs_without_loops(seed: int = 0) -> list[Data]:
+def graphs_without_loops(seed: int = 0, directed: bool = True) -> list[Data]:
     """A path, a cycle, a star, a complete graph, random directed ones, one without edges; few kinds of nodes and edges."""
     generator = torch.Generator().manual_seed(seed)
     pairs = [
@@ -65,7 +65,7 @@ def graphs_without_loops(seed: int = 0) -> list[Data]:
     for listed in pairs:
         one = torch.tensor(listed).T
         graphs.append((int(one.max()) + 1, torch.cat([one, one.flip(0)], 1)))
-    for nodes in (5, 6):
+    for nodes in (5, 6) if directed else ():
         edges = torch.randint(nodes, (2, 3 * nodes), generator=generator)
         graphs.append((nodes, edges[:, edges[0] != edges[1]]))
     graphs.append((2, torch.empty(2, 0, dtype=torch.int64)))
@@ -135,16 +135,26 @@ def _compared(case: Case, graphs: list[Data], policy: Policy, training: bool) ->
     return max(difference(results["PyG"], results[kind]) for kind in ("full", "distinct"))
 
 
+def _refused(case: Case, graphs: list[Data], policy: Policy, training: bool) -> str | None:
+    """The sentence with which the conv is refused, on a plan or when one is made."""
+    with torch.random.fork_rng():
+        try:
+            model = Stack(case, policy.mark_channels).double().train(training)
+            model(make_bag(graphs, policy, model))
+        except (TypeError, ValueError) as error:
+            return str(error)
+    return None
+
+
 def verdict(case: Case, policies: list[Policy] | None = None) -> tuple[bool, str]:
     """(True, the largest difference), or (False, why it is refused). Whatever else goes wrong is raised."""
-    graphs, worst = graphs_without_loops(), 0.0
+    worst = 0.0
     for policy in POLICIES if policies is None else policies:
+        graphs = graphs_without_loops(directed=not isinstance(policy, enfa.EdgeDeletion))
         for training in (True, False):
-            try:
-                model = Stack(case, policy.mark_channels).double()
-                make_bag(graphs, policy, model)
-            except (TypeError, ValueError) as error:
-                return False, str(error)
+            reason = _refused(case, graphs, policy, training)
+            if reason is not None:
+                return False, reason
             worst = max(worst, _compared(case, graphs, policy, training))
     if worst > NEAR:
         raise AssertionError(f"{case.name} ({case.note}) differs by {worst:.1e}")

@@ -26,8 +26,8 @@ def convolve(conv: nn.Module, h: Rows, edges: EdgeList, more: dict[str, Any]) ->
     """conv(h) along some edges."""
     from enfa.nn.bag.views import view
 
-    if not isinstance(conv, MessagePassing):
-        raise TypeError(f"Expected a PyG conv (torch_geometric.nn.MessagePassing) to propagate with, got {conv!r}")
+    if not isinstance(conv, nn.Module) or not any(isinstance(part, MessagePassing) for part in conv.modules()):
+        raise TypeError(f"Expected a PyG conv (torch_geometric.nn.MessagePassing), or a module that has some, got {conv!r}")
     parameters = inspect.signature(conv.forward).parameters
     name, names = type(conv).__name__, list(parameters)
     if "edge_index" not in names or names[0] == "edge_index":
