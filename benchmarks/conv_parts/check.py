@@ -20,7 +20,7 @@ from enfa.plan.steps.full import full_step_plan
 
 from .cases import WIDTH, Case
 
-__all__ = ["Stack", "difference", "graphs_without_loops", "verdict"]
+__all__ = ["NEAR", "Stack", "difference", "graphs_without_loops", "verdict"]
 
 POLICIES: list[Policy] = [enfa.NodeMarking(), enfa.NodeDeletion(), enfa.EdgeDeletion(), enfa.EgoNets(1, mark=True)]
 NEAR = 1e-10

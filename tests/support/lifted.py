@@ -55,7 +55,8 @@ class OfData(nn.Module):
         x = self.embed(x)
         for conv, norm in zip(self.convs, self.norms):
             x = x + F.relu(norm(conv(x, edge_index)))
-        return F.log_softmax(self.head(torch.cat([pyg.global_add_pool(x, batch), pyg.global_max_pool(x, batch)], dim=1)), dim=-1)
+        x = torch.cat([pyg.global_add_pool(x, batch), pyg.global_max_pool(x, batch)], dim=1)
+        return F.log_softmax(self.head(x), dim=-1)
 
 
 def readout(x: Tensor, batch: Tensor) -> Tensor:
@@ -100,13 +101,13 @@ class TutorialConv(pyg.MessagePassing):
         super().__init__(aggr="add")
         self.lin = nn.Linear(ins, outs)
 
-    def forward(self, x, edge_index):  # noqa: ANN001, ANN201
+    def forward(self, x, edge_index):
         edge_index, _ = add_self_loops(edge_index, num_nodes=x.size(0))
         row, col = edge_index
         norm = degree(col, x.size(0), dtype=x.dtype).pow(-0.5)
         return self.propagate(edge_index, x=self.lin(x), norm=norm[row] * norm[col])
 
-    def message(self, x_j, norm):  # noqa: ANN001, ANN201
+    def message(self, x_j, norm):
         return norm.view(-1, 1) * x_j
 
 

@@ -58,14 +58,15 @@ def test_as_the_model_on_every_subgraph(cls: type[nn.Module], policy: Any, train
         assert difference(expected, lifted_results(model, _graphs(), policy, kind)) < 1e-10
 
 
+_LAYER = {"norm": "layer", "norm_kwargs": {"mode": "node"}}
 _PNA = {"aggregators": ["mean", "max"], "scalers": ["identity", "amplification"], "deg": torch.tensor([1, 3, 2])}
 
 
 @pytest.mark.parametrize(
     ("cls", "options"),
     [
-        (pyg.GIN, {"norm": "batch", "jk": "cat"}), (pyg.GCN, {"jk": "max"}), (pyg.GraphSAGE, {"norm": "layer", "norm_kwargs": {"mode": "node"}}),
-        (pyg.GAT, {"heads": 2, "v2": True}), (pyg.GAT, {"add_self_loops": False}), (pyg.PNA, _PNA), (pyg.EdgeCNN, {"act": "elu"}),
+        (pyg.GIN, {"norm": "batch", "jk": "cat"}), (pyg.GCN, {"jk": "max"}), (pyg.GraphSAGE, _LAYER), (pyg.PNA, _PNA),
+        (pyg.GAT, {"heads": 2, "v2": True}), (pyg.GAT, {"add_self_loops": False}), (pyg.EdgeCNN, {"act": "elu"}),
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
 )  # fmt: skip
@@ -114,14 +115,15 @@ class Squared(nn.Module):
 def test_the_head_runs_on_subgraphs_or_on_graphs(how: str) -> None:
     policy = enfa.NodeMarking()
     model = _model(Squared, policy)
-    assert difference(pyg_results(model, _graphs(), policy, how), lifted_results(model, _graphs(), policy, "distinct", bag_pool=how)) < 1e-10
+    expected = pyg_results(model, _graphs(), policy, how)
+    assert difference(expected, lifted_results(model, _graphs(), policy, "distinct", bag_pool=how)) < 1e-10
 
     lifted = lift(model, bag_pool=how, head="graph")
     bag = make_bag(_graphs(), policy, lifted)
     h = bag.propagate(model.conv, torch.cat([bag.x, bag.mark], 1))
-    expected = model.head(bag.pool(bag.pool(h, "max"), how)).square()
-    torch.testing.assert_close(lifted(bag), expected)
-    assert not torch.allclose(expected, lift(model, bag_pool=how)(bag))
+    other = model.head(bag.pool(bag.pool(h, "max"), how)).square()
+    torch.testing.assert_close(lifted(bag), other)
+    assert not torch.allclose(other, lift(model, bag_pool=how)(bag))
 
 
 def test_marks_are_added_or_left_out() -> None:
@@ -213,7 +215,8 @@ def test_what_cannot_be_exact_is_refused(make: Any, options: dict[str, Any], sen
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"marks": "concatenate"}, "marks.*did you mean 'concat'"), ({"pool": "softmax"}, "Expected pool"), ({"bag_pool": None}, "Expected bag_pool"),
+        ({"marks": "concatenate"}, r"marks.*did you mean 'concat'"), ({"pool": "softmax"}, "Expected pool"),
+        ({"bag_pool": None}, "Expected bag_pool"),
         ({"head": "graphs"}, "did you mean 'graph'"), ({"edges": "weights"}, "Expected edges"),
     ],
 )  # fmt: skip
@@ -240,7 +243,7 @@ def test_graphs_with_loops_are_refused_where_the_model_replaces_them() -> None:
 
 def test_a_plan_for_another_model_says_so() -> None:
     bag = make_bag(_graphs(), enfa.NodeMarking(), lift(Squared(4)))
-    with pytest.raises(ValueError, match="asks for a step|Make a plan with this model|removes self-loops"):
+    with pytest.raises(ValueError, match="Make a plan with this model"):
         lift(Tutorial(4))(bag)
 
 

@@ -41,8 +41,8 @@ class Bag(StepPlan):
         """Self-loops are removed, or others put in their place."""
         if self.program.loops:
             raise ValueError(
-                "The model removes self-loops or puts its own in their place, and its plan may hold graphs that have some. Make a "
-                "plan with this model"
+                "The model removes self-loops or puts its own in their place, and its plan may hold graphs that have some. "
+                "Make a plan with this model"
             )
 
     @property

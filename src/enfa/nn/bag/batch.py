@@ -64,6 +64,6 @@ class Pool(nn.Module):
         if type(pool) is aggr.MultiAggregation and pool.mode == "cat":
             return torch.cat([Pool(part)(x, index) for part in pool.aggrs], -1)
         raise TypeError(
-            f"Expected a sum, mean, maximum, softmax or attention as the pool of a lifted model, or several of them side by side, "
-            f"got {type(pool).__name__}"
+            f"Expected a sum, mean, maximum, softmax or attention as the pool of a lifted model, or several of them side by "
+            f"side, got {type(pool).__name__}"
         )

@@ -1,8 +1,8 @@
 """PyG's convs on Rows.
 
 A conv is called with Rows and with a stand-in for the edge list, of which it can do nothing but pass messages, count them and
-add self-loops. So everything outside of messages acts on Rows, and is exact or refused; in the messages, of which each belongs to
-one row, the conv's own code runs on plain tensors.
+add self-loops. So everything outside of messages acts on Rows, and is exact or refused; in the messages, of which each belongs
+to one row, the conv's own code runs on plain tensors.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def convolve(conv: nn.Module, h: Rows, edges: EdgeList, more: dict[str, Any]) ->
         raise TypeError(f"{name} needs {lacking[0]!r}: bag.propagate(conv, h, {lacking[0]}=...)")
     out = view(conv)(h, edge_index=edges, **more)
     if not isinstance(out, Rows) or out.kind != h.kind:
-        raise TypeError(f"Expected {name} to return Rows of {h.kind}, got {out if isinstance(out, Rows) else type(out).__name__}")
+        got = out if isinstance(out, Rows) else type(out).__name__
+        raise TypeError(f"Expected {name} to return Rows of {h.kind}, got {got}")
     return out
 
 
@@ -56,7 +57,7 @@ def prepared(conv: MessagePassing, forward: Callable) -> Callable:
     """
     check_exact(conv, edge_list=True)
     if getattr(conv, "cached", False):
-        raise ValueError(f"Expected {type(conv).__name__} with cached=False, because every batch has its own edges, got cached=True")
+        raise ValueError(f"Expected {type(conv).__name__} with cached=False, because batches differ in their edges, got True")
     if type(conv) is RGCNConv:
         forward = functools.partial(_by_relation, conv, forward.__self__)  # type: ignore[attr-defined]
     signature = inspect.signature(conv.forward)

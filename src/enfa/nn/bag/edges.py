@@ -1,8 +1,9 @@
 """What PyG's code gets in place of an edge list, and values on its edges.
 
-Rows of two tables have no edge list of one graph: which rows a row reads is known once messages are passed, and then only to the
-round of messages. So an edge list here is a note of what it stands for, and values on edges are functions of a round. Convs ask
-``isinstance(edge_index, Tensor)``, and do something else, or nothing, if it is not; so an edge list is a Tensor, without values.
+Rows of two tables have no edge list of one graph: which rows a row reads is known once messages are passed, and then only to
+the round of messages. So an edge list here is a note of what it stands for, and values on edges are functions of a round. Convs
+ask ``isinstance(edge_index, Tensor)``, and do something else, or nothing, if it is not; so an edge list is a Tensor, without
+values.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["EdgeEnds", "EdgeList", "LinkValues", "StandIn"]
 
-_HARMLESS = {getattr(Tensor, name).__get__ for name in ("device", "dtype", "layout", "is_sparse", "is_cuda", "requires_grad", "ndim")}
-_HARMLESS |= {Tensor.dim, Tensor.is_floating_point, Tensor.get_device}
+_PROPERTIES = ("device", "dtype", "layout", "is_sparse", "is_cuda", "requires_grad", "ndim")
+_HARMLESS = {getattr(Tensor, name).__get__ for name in _PROPERTIES} | {Tensor.dim, Tensor.is_floating_point, Tensor.get_device}
 
 
 class StandIn(Tensor):
@@ -42,11 +43,11 @@ class StandIn(Tensor):
         if name == "get":  # of a property
             name = getattr(getattr(func, "__self__", None), "__name__", name)
         raise TypeError(
-            f"The model reads {cls.what} by itself ({name}), but rows stand for many nodes, and which ones depends on the plan: "
-            f"only what passes messages and pools may read it"
+            f"The model reads {cls.what} by itself ({name}), but rows stand for many nodes, and which ones depends on the "
+            f"plan: only what passes messages and pools may read it"
         )
 
-    def __repr__(self, *, tensor_contents: object = None) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         return f"{type(self).__name__}()"
 
     __hash__ = object.__hash__
@@ -78,8 +79,8 @@ class EdgeList(StandIn):
     def masked(self, mask: Any) -> EdgeList:
         if not isinstance(mask, Rows) or mask.number != EDGES or mask.dtype != torch.bool or mask.ndim != 1 or self.loops:
             raise TypeError(f"Expected edges to be picked by their attributes (edge_type == 2), got {mask!r}")
-        mask = mask if self.mask is None else mask & self.mask
-        return EdgeList.of(self.bag, self.base, self.along, False, mask)
+        both: Any = mask if self.mask is None else mask.of(mask.value & self.mask.value)
+        return EdgeList.of(self.bag, self.base, self.along, False, both)
 
     def degree(self, dtype: torch.dtype | None, weight: Any = None, loop: float = 1.0) -> Rows:
         """[rows]: how many edges lead to a node, or the sum of their weights; each added loop counts ``loop``."""
@@ -88,7 +89,8 @@ class EdgeList(StandIn):
         bag, dtype = self.bag, dtype or torch.get_default_dtype()
         kind = bag.program.steps[self.base].kind
         if weight is None and kind == "pairs" and self.along == "nodes":
-            found = bag.degree[:, 0].to(dtype)
+            counted: Any = bag.degree
+            found = counted[:, 0].to(dtype)
         else:
             number = bag._step(Step("propagate", kind, (self.base,), weight is not None, self.along))
             links = bag.tables[number].links
@@ -147,7 +149,8 @@ class EdgeEnds:
 class LinkValues:
     """A value for every edge that a round of messages will run along.
 
-    ``rows``: what is read of nodes; ``edges``: whether attributes of edges are read; ``loops``: whether added self-loops have one.
+    ``rows``: what is read of nodes; ``edges``: whether attributes of edges are read; ``loops``: whether added self-loops have
+    one.
     """
 
     def __init__(self, rows: tuple[Rows, ...], edges: bool, loops: bool, make: Callable[[Round], Tensor]) -> None:
@@ -161,8 +164,8 @@ class LinkValues:
         tensors = [value for value in (*given, *(kwargs or {}).values()) if isinstance(value, (Tensor, Rows))]
         if ELEMENTWISE.get(func) is not elementwise or len({v.loops for v in values}) > 1 or any(t.ndim for t in tensors):
             raise TypeError(
-                f"The model computes with values on edges outside of messages ({name_of(func)}), where edges are not known yet: only "
-                f"what computes each number by itself can wait; do the rest in the conv's message()"
+                f"The model computes with values on edges outside of messages ({name_of(func)}), where edges are not known "
+                f"yet: only what computes each number by itself can wait; do the rest in the conv's message()"
             )
 
         def make(rounds: Round) -> Tensor:

@@ -47,8 +47,8 @@ def lift(
         bag_pool: ``"sum"``, ``"mean"`` or ``"max"`` over the subgraphs of a graph.
         head: where what follows the model's own pool runs: on every ``"subgraph"``, whose outputs are then pooled, or on the
             ``"graph"``, whose subgraphs are pooled first.
-        edges: as which argument the model gets edge attributes, where it has it: ``"edge_attr"``, or ``"edge_weight"``, which takes
-            one column; None: none.
+        edges: as which argument the model gets edge attributes, where it has it: ``"edge_attr"``, or ``"edge_weight"``, which
+            takes one column; None: none.
     """
     return Lifted(model, marks, pool, bag_pool, head, edges)
 
@@ -93,12 +93,15 @@ class Lifted(nn.Module):
                 )
             out = bag.pool(_two_axes(out), self.pool)
         elif self.pool is not None:
-            raise ValueError(f"Expected a row for every node from {type(self.model).__name__}, because pool={self.pool!r}, got {out!r:.80}")
+            raise ValueError(
+                f"Expected a row for every node from {type(self.model).__name__}, because pool={self.pool!r}, got {out!r:.80}"
+            )
         if isinstance(out, Rows) and out.kind == "subgraphs":
             pooled = bag.pool(_two_axes(out), self.bag_pool)
             return pooled if out.ndim > 1 else pooled[:, 0]
         if not isinstance(out, Tensor) or self.head != "graph":
-            raise TypeError(f"Expected {type(self.model).__name__} to return one tensor of its graphs, got {type(out).__name__}")
+            name = type(self.model).__name__
+            raise TypeError(f"Expected {name} to return one tensor, a row for each of its graphs, got {type(out).__name__}")
         return out
 
     def _arguments(self, bag: Bag, batch: NodeBatch) -> dict[str, Any]:
@@ -114,37 +117,37 @@ class Lifted(nn.Module):
             given[self.edges] = self._edges(bag)
         missing = [name for name, needed in self._takes.items() if needed and name not in given]
         if missing:
-            raise TypeError(f"{type(self.model).__name__} needs {missing[0]!r}, which a lifted model gets not; it gets {', '.join(given)}")
+            name = type(self.model).__name__
+            raise TypeError(f"{name} needs {missing[0]!r}, but as a lifted model it gets {', '.join(given)} (see edges=)")
         return given
 
     def _edges(self, bag: Bag) -> Rows:
-        attr = bag.edge_attr
+        attr: Any = bag.edge_attr
         if self.edges == "edge_weight":
             if attr.value.shape[1] != 1:
                 raise ValueError(f"Expected edge attributes of one column for edges='edge_weight', got {attr.value.shape[1]}")
             return attr[:, 0]
         return attr
 
-    def _features(self, bag: Bag) -> Rows:
-        x = bag.x
+    def _features(self, bag: Bag) -> Any:
+        x: Any = bag.x
         if self.marks is None:
             return x
-        mark = bag.mark
+        mark: Any = bag.mark
         if not x.is_floating_point():
             raise ValueError(
-                f"Expected features of floats for marks={self.marks!r}, got categories: embed them and the marks in a model of your "
-                f"own, or give marks=None for a policy that does not mark"
+                f"Expected features of floats for marks={self.marks!r}, got categories: embed them and the marks in a model of "
+                f"your own, or give marks=None for a policy that does not mark"
             )
         if self.marks == "concat":
             return torch.cat([x, mark.to(x.dtype)], 1)
-        if mark.value.shape[1] not in (1, x.value.shape[1]):
-            raise ValueError(
-                f"Expected 1 mark channel, or as many as features ({x.value.shape[1]}), for marks='add', got {mark.value.shape[1]}"
-            )
+        wide, marks = x.value.shape[1], mark.value.shape[1]
+        if marks not in (1, wide):
+            raise ValueError(f"Expected 1 mark channel, or as many as features ({wide}), for marks='add', got {marks}")
         return x + mark.to(x.dtype)
 
 
-def _two_axes(rows: Rows) -> Rows:
+def _two_axes(rows: Any) -> Rows:
     return rows if rows.ndim > 1 else rows[:, None]
 
 

@@ -132,8 +132,8 @@ def _both(conv: MessagePassing, rounds: Round, key: str, value: Any, read: set[s
     if key in read:  # not by edge: of the receiving nodes, where no message can mistake it for the sending ones
         if key in _parameters(conv, "message", "edge_update") or not isinstance(value, Rows) or {f"{key}_i", f"{key}_j"} & read:
             raise TypeError(
-                f"{type(conv).__name__} reads {key} in its messages, all rows at once; {key}_i and {key}_j are the rows at both "
-                f"ends of an edge"
+                f"{type(conv).__name__} reads {key} in its messages, all rows at once; {key}_i and {key}_j are the rows at "
+                f"both ends of an edge"
             )
         return rounds.rows(value, False)
     return tuple(None if end is None else rounds.rows(end, source) for end, source in zip(ends, (True, False)))
@@ -148,7 +148,8 @@ def pass_messages(conv: MessagePassing, view: MessagePassing, edges: Any, argume
         with rounds.watch(conv):
             found = type(conv).propagate(view, rounds.ends, size=rounds.sizes, **plain)
     if not isinstance(found, Tensor) or found.ndim == 0 or len(found) != rounds.links.num_rows:
-        raise TypeError(f"Expected the messages of {type(conv).__name__} to end in a row for every node, got {type(found).__name__}")
+        name = type(conv).__name__
+        raise TypeError(f"Expected the messages of {name} to end in a row for every node, got {type(found).__name__}")
     return Rows(found, rounds.bag, rounds.number)
 
 

@@ -92,7 +92,8 @@ def gcn_norm(
     dtype: Any = None,
 ) -> tuple[EdgeList, LinkValues]:
     """1 / sqrt(degree of the source times degree of the target), times the edge's weight."""
-    if edge_weight is not None and not (isinstance(edge_weight, Rows) and edge_weight.number == EDGES and edge_weight.ndim == 1):
+    column = isinstance(edge_weight, Rows) and edge_weight.number == EDGES and edge_weight.ndim == 1
+    if edge_weight is not None and not column:
         raise TypeError(f"Expected edge_weight to be a column of edge attributes (bag.edge_attr[:, 0]), got {edge_weight!r}")
     fill = 2.0 if improved else 1.0
     edges = edge_index.with_loops() if add_self_loops else edge_index

@@ -38,7 +38,7 @@ _SEQUENCES = (nn.RNNBase, nn.MultiheadAttention, nn.Transformer, nn.TransformerE
 
 
 def check_exact(module: nn.Module, edge_list: bool = False) -> None:
-    """Refuse what could not be computed exactly on shared rows. ``edge_list``: degrees and self-loops are known to the edges."""
+    """Refuse what could not be computed exactly on shared rows. ``edge_list``: the conv's edges know degrees and self-loops."""
     # one attention over the results of several aggregations, for each row by itself
     within = {id(part.multihead_attn) for part in module.modules() if hasattr(part, "multihead_attn") and _allowed(part)}
     for part in module.modules():
