@@ -110,7 +110,8 @@ def _plain(conv: MessagePassing, rounds: Round, arguments: dict[str, Any], funct
     """The arguments as tensors: of nodes as (sources, targets), of edges one for each link."""
     name, read = type(conv).__name__, _parameters(conv, *functions)
     told = read & _NUMBERS
-    if told and type(conv) is not FastRGCNConv:
+    # of which FastRGCNConv makes use where it is given no features
+    if told and not (type(conv) is FastRGCNConv and arguments["x"].is_floating_point()):
         raise TypeError(f"{name} reads {sorted(told)[0]} in its messages: which number a row has depends on the plan")
     plain = {}
     for key, value in arguments.items():
