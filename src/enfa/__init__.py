@@ -19,6 +19,7 @@ from enfa.edits import (
     Subsample,
 )
 from enfa.nn import DSGNN, DSSGNN, CountedBatchNorm, KeyedDropout
+from enfa.nn.bag import lift
 from enfa.plan import Plan, Spec, make_plan
 
 __version__ = "0.1.0"
@@ -42,6 +43,7 @@ __all__ = [
     "Subgraph",
     "Subsample",
     "compile",
+    "lift",
     "load_compiled",
     "make_plan",
     "testing",

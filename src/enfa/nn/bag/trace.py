@@ -30,7 +30,14 @@ class TracingBag(Bag):
     written: Written
     dropout: bool
 
+    loopless: bool
+
     def _step(self, step: Step) -> int:
+        if step.op == "start":
+            # the rows stay: here every pair has one of its own
+            self.program = Program((step, *self.program.steps[1:]))
+            self.degrees = torch.bincount(torch.from_numpy(self.written.bag.dst), minlength=len(self.feature)).to(self.device)
+            return 0
         if step not in self.program.steps:
             self.tables.append(full_table(self.written, step, [self.program.steps[r] for r in step.reads]))
             self.program = Program((*self.program.steps, step))
@@ -39,6 +46,9 @@ class TracingBag(Bag):
 
     def note_dropout(self) -> None:
         self.dropout = True
+
+    def note_loops(self) -> None:
+        self.loopless = True
 
 
 def _small(graphs: GraphSet) -> np.ndarray:
@@ -55,7 +65,7 @@ def trace(model: nn.Module, graphs: GraphSet, policy: Policy) -> Program:
     small = graphs.subset(_small(graphs))
     edits = check_edits(small, policy.edits(small), repr(policy))
     bag: Any = full_step_plan(small, edits, Program((Step("start", "pairs"),)), TracingBag)
-    bag.written, bag.dropout = Written(small, edits, True), False
+    bag.written, bag.dropout, bag.loopless = Written(small, edits, True), False, False
     from enfa.plan.expand import edge_tables
     from enfa.plan.full import tensor
 
@@ -71,7 +81,7 @@ def trace(model: nn.Module, graphs: GraphSet, policy: Policy) -> Program:
     finally:
         for module in training:
             module.training = True
-    return Program(bag.program.steps, "graph" if bag.dropout else "dataset")
+    return Program(bag.program.steps, "graph" if bag.dropout else "dataset", not bag.loopless)
 
 
 def _like(bag: Bag, model: nn.Module) -> Bag:
