@@ -95,7 +95,7 @@ def _view(conv: MessagePassing, bag: Bag, read: int, number: int) -> MessagePass
             return gather(value.value, links.in_edge, links.cache, "edge")
         if value.number < 0:
             if value.number != messages:
-                raise TypeError(f"Expected {type(conv).__name__} to use what edge_updater gave in the same call, got other messages")
+                raise TypeError(f"Expected {type(conv).__name__} to use its edge_updater in the same call, got other messages")
             return value.value
         if source:
             if value.number != read:
@@ -108,6 +108,8 @@ def _view(conv: MessagePassing, bag: Bag, read: int, number: int) -> MessagePass
     def both(value: Any) -> Any:
         if isinstance(value, tuple) and len(value) == 2 and any(isinstance(v, Rows) for v in value):
             return lifted(value[0], True), lifted(value[1], False)
+        if isinstance(value, Rows) and value.number == number:
+            return None, value.value  # of those who receive, such as the queries of an attention: nobody sends it
         if isinstance(value, Rows) and value.number >= 0:
             return lifted(value, True), lifted(value, False)
         return lifted(value, True)
