@@ -7,6 +7,9 @@ import torch
 from tests.nn.bag.operation_cases import operands
 from tests.nn.bag.small_bag import ROWS, rows_of, small_bag
 
+from enfa.nn.bag import Rows, axes
+from enfa.nn.bag.operations import HANDLERS
+
 BAG = small_bag()
 F, W = torch.nn.functional, 4
 REFUSED = {  # the name in the error -> what mixes rows, or depends on how many there are
@@ -99,3 +102,19 @@ def test_refused_in_other_words(number: int, width: int) -> None:
     h = rows_of(BAG, operands(ROWS, width)["h"])
     with pytest.raises(TypeError, match="plans would give different results: "):
         MORE[number](h)
+
+
+ALONG = [func for func, (handler, _) in HANDLERS.items() if handler is axes.along]
+# Where PyTorch's own documentation puts the axis, counted without the input.
+SECOND = ("norm", "vector_norm", "normalize", "chunk", "split", "tensor_split", "roll", "repeat_interleave")
+
+
+@pytest.mark.parametrize("func", ALONG, ids=lambda func: func.__name__)
+def test_the_axis_of_the_rows_is_found_wherever_it_stands(func) -> None:
+    name, h = HANDLERS[func][1], rows_of(BAG, operands(ROWS, W)["h"])
+    before = (2,) if name in SECOND else ()
+    for args, kwargs in (((*before, 0), {}), ((*before, -2), {}), (before, {"dim": 0}), (before, {"axis": -2}), ((*before, True), {})):
+        with pytest.raises(TypeError, match="plans would give different results: "):
+            Rows.__torch_function__(func, (Rows,), (h, *args), kwargs)
+    with pytest.raises(TypeError, match="plans would give different results: "):
+        Rows.__torch_function__(func, (Rows,), (h[:, 0], *before, -1), {})
