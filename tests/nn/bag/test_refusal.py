@@ -113,8 +113,8 @@ SECOND = ("norm", "vector_norm", "normalize", "chunk", "split", "tensor_split", 
 def test_the_axis_of_the_rows_is_found_wherever_it_stands(func) -> None:
     name, h = HANDLERS[func][1], rows_of(BAG, operands(ROWS, W)["h"])
     before = (2,) if name in SECOND else ()
-    for args, kwargs in (((*before, 0), {}), ((*before, -2), {}), (before, {"dim": 0}), (before, {"axis": -2}), ((*before, True), {})):
+    for more, kwargs in (((0,), {}), ((-2,), {}), ((True,), {}), ((), {"dim": 0}), ((), {"axis": -2})):
         with pytest.raises(TypeError, match="plans would give different results: "):
-            Rows.__torch_function__(func, (Rows,), (h, *args), kwargs)
+            Rows.__torch_function__(func, (Rows,), (h, *before, *more), kwargs)
     with pytest.raises(TypeError, match="plans would give different results: "):
         Rows.__torch_function__(func, (Rows,), (h[:, 0], *before, -1), {})
