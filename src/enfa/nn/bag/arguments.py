@@ -14,20 +14,27 @@ from enfa.nn.bag.rows import RowCount, Rows
 
 __all__ = ["Handler", "aligned", "bound", "made", "named", "only_input", "plain", "rows_in"]
 
-Handler = Callable[[Callable, tuple[Any, ...], dict[str, Any]], Any]
+Handler = Callable[[Callable, str, tuple[Any, ...], dict[str, Any]], Any]
+_PLACES = (torch, torch._C._VariableFunctions, F, Tensor, torch.special, torch.linalg)
 # One parameter has several names: torch.sum(h, axis=1), torch.split(tensor=h, ...)
 _ALIASES = {
-    "axis": "dim", "dims": "dim", "self": "input", "tensor": "input", "x": "input", "A": "input", "size": "shape", "sizes": "shape",
-    "mat2": "other", "axis0": "dim0", "axis1": "dim1", "vec": "other", "concat": "tensors",
+    "axis": "dim", "dims": "dim", "self": "input", "tensor": "input", "x": "input", "A": "input", "size": "shape",
+    "sizes": "shape", "mat2": "other", "axis0": "dim0", "axis1": "dim1", "vec": "other",
 }  # fmt: skip
 
 
-def named(handler: Handler, names: str, ending: str = "{}") -> dict[Any, Handler]:
-    """The functions of these names, wherever PyTorch has them: torch.relu, F.relu and Tensor.relu are three."""
-    spelled = [ending.format(name) for name in names.split()]
-    places = (torch, F, Tensor, torch.special, torch.linalg)
-    found = [getattr(place, name, None) for place in places for name in spelled]
-    return {func: handler for func in found if callable(func)}
+def named(handler: Any, names: str, spelling: str = "{}") -> dict[Any, tuple[Any, str]]:
+    """The functions of these names, wherever PyTorch has them: torch.relu, F.relu and Tensor.relu are three.
+
+    Their own names may be others (special_softmax), and other packages may have wrapped those of torch.
+    """
+    found = {}
+    for name in names.split():
+        spelled = spelling.format(name)
+        for place in (Tensor,) if spelled.startswith("__") else _PLACES:
+            if callable(func := getattr(place, spelled, None)):
+                found[func] = handler, name
+    return found
 
 
 def rows_in(values: Iterable[Any]) -> list[Rows]:
@@ -42,7 +49,7 @@ def rows_in(values: Iterable[Any]) -> list[Rows]:
 
 
 def bound(names: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Arguments by the names of the parameters; ``*name``, the last of them, takes what is left: h.flip(1, 2) or h.flip([1, 2])."""
+    """Arguments by the names of the parameters. ``*name``, the last, takes what is left: h.flip(1, 2) or h.flip([1, 2])."""
     found: dict[str, Any] = {}
     for place, name in enumerate(names.split()):
         if name.startswith("*") and len(args) > place:
@@ -70,24 +77,23 @@ def plain(value: Any) -> Any:
 
 
 def aligned(
-    func: Callable, args: tuple[Any, ...], kwargs: dict[str, Any], ndim: int | None = None
+    func: Callable, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Rows, tuple[Any, ...], dict[str, Any]]:
     """Some Rows of the table that all Rows are found in, and the arguments with tensors of that table.
 
-    Rows must have the same number of axes, and what stands beside them must be the same for all rows. ``ndim``: the axes of
-    a plain tensor that would meet the rows, where they are not those of the Rows.
+    Rows must have the same number of axes, and what stands beside them must be the same for all rows.
     """
     rows = rows_in([*args, *kwargs.values()])
     like = rows[0].bag.common(rows, func)
     if len({r.ndim for r in rows}) > 1:
-        raise refuse(func, f"meets Rows of {' and '.join(str(r.ndim) for r in rows)} axes", "give them as many, as h[:, None] does")
-    axes = rows[0].ndim if ndim is None else ndim
+        counts = " and ".join(str(r.ndim) for r in rows)
+        raise refuse(func, f"meets Rows of {counts} axes", "give them as many, as h[:, None] does")
 
     def moved(value: Any) -> Any:
         if isinstance(value, Rows):
             return value.bag.moved(value, like.number)
         if isinstance(value, Tensor):
-            return _same_for_all(func, value, axes)
+            return _same_for_all(func, value, like.ndim)
         if isinstance(value, RowCount):
             raise refuse(func, "meets Rows with their number, which depends on the plan")
         return type(value)(map(moved, value)) if type(value) in (list, tuple) else value
@@ -107,10 +113,10 @@ def _same_for_all(func: Callable, value: Tensor, ndim: int) -> Tensor:
     )  # fmt: skip
 
 
-def made(func: Callable, rows: Rows, found: Any, like: Rows | None = None) -> Any:
+def made(func: Callable, rows: Rows, found: Any) -> Any:
     """What was computed, as Rows again: one or several."""
     if isinstance(found, (list, tuple)):
-        return type(found)([made(func, rows, part, like) for part in found])  # also torch.return_types.max
+        return type(found)([made(func, rows, part) for part in found])  # also torch.return_types.max
     if not isinstance(found, Tensor) or found.ndim == 0 or found.shape[0] != rows.value.shape[0]:
         raise refuse(func, f"of these arguments gives {type(found).__name__} that has no row for each row")
     return rows.of(found)

@@ -62,7 +62,7 @@ def _normed(input: Rows, weight: Tensor | None, bias: Tensor | None, eps: float,
 
 def counted_module(norm: CountedBatchNorm, x: Rows, relu: bool = False, linear: nn.Linear | None = None) -> Rows:
     """An ordinary BatchNorm, for Rows count by themselves; but its sums are those of all processes."""
-    x = x if linear is None else linear(x)
+    x = x if linear is None else linear(x)  # type: ignore[assignment, arg-type]
     group = process_group() if norm.training else None
     if group is None:
         out: Any = nn.BatchNorm1d.forward(norm, x)  # type: ignore[arg-type]
@@ -70,7 +70,7 @@ def counted_module(norm: CountedBatchNorm, x: Rows, relu: bool = False, linear: 
         out, mean, var, total = _normed(x, norm.weight, norm.bias, norm.eps, group)
         if norm.running_mean is not None:
             norm.update(mean, var, total, empty=False)
-    return torch.relu(out) if relu else out
+    return out.relu() if relu else out
 
 
 def keyed_dropout(input: Rows, p: float = 0.5, training: bool = True, inplace: bool = False) -> Rows:
@@ -84,7 +84,7 @@ def keyed_dropout(input: Rows, p: float = 0.5, training: bool = True, inplace: b
     if not training or p == 0.0:
         return input
     if input.number < 0:
-        raise refuse("dropout", f"of {input.kind} would draw once for all that are alike", "use it on pairs, nodes or subgraphs")
+        raise refuse("dropout", f"of {input.kind} would draw once for all that are alike", "use it on pairs or nodes")
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"Expected a dropout probability from 0 to 1, got {p}")
     seed = torch.randint(2**62, ()).to(x.device)
@@ -103,5 +103,5 @@ def keyed_module(drop: Any, x: Rows) -> Rows:
     if drop.independent and drop.training and drop.p > 0.0:
         if x.bag.kind != "full":
             raise ValueError("Expected the full plan for independent dropout masks: other plans share rows")
-        return x.of(F.dropout(x.value, drop.p))
+        return Rows(F.dropout(x.value, drop.p), x.bag, x.number)
     return keyed_dropout(x, drop.p, drop.training)

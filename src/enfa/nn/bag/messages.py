@@ -15,7 +15,6 @@ from torch.overrides import TorchFunctionMode
 
 from enfa.nn.bag.arguments import bound, named
 from enfa.nn.bag.axes import REDUCTIONS, reduced_axes
-from enfa.nn.bag.refusal import name_of
 
 __all__ = ["Watch"]
 
@@ -36,36 +35,36 @@ class Watch(TorchFunctionMode):
         self, func: Callable, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        check = _CHECKS.get(func)
-        if check is not None and check(self.lengths, func, args, kwargs):
+        check, name = _CHECKS.get(func, (None, ""))
+        if check is not None and check(self.lengths, name, args, kwargs):
             raise TypeError(
-                f"Expected {self.conv} to compute each message by itself, got {name_of(func)} inside of its message passing, which "
-                f"depends on how many messages there are or draws for each: use it on the Rows that bag.propagate takes or returns"
+                f"Expected {self.conv} to compute each message by itself, got {name} inside of its message passing, which "
+                f"depends on how many messages there are, or draws for each: use it on Rows, before or after bag.propagate"
             )
         return func(*args, **kwargs)
 
 
-def _trains(lengths: set[int], func: Callable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def _trains(lengths: set[int], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return bool(bound(_BATCH_NORM, args, kwargs).get("training", False))
 
 
-def _instances(lengths: set[int], func: Callable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def _instances(lengths: set[int], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """An instance norm of a matrix takes it for one instance."""
     return bound("input", args, kwargs)["input"].ndim < 3
 
 
-def _drops(lengths: set[int], func: Callable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def _drops(lengths: set[int], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     given = bound("input p training", args, kwargs)
-    return bool(given.get("p", 0.5) > 0.0 and given.get("training", given.get("train", "alpha" not in name_of(func))))
+    return bool(given.get("p", 0.5) > 0.0 and given.get("training", given.get("train", "alpha" not in name)))
 
 
-def _draws(lengths: set[int], func: Callable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    return func is not F.rrelu or bool(kwargs.get("training", False))
+def _draws(lengths: set[int], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    return name != "rrelu" or bool(kwargs.get("training", False))
 
 
-def _mixes(lengths: set[int], func: Callable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def _mixes(lengths: set[int], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Numbers of all messages, or rows, at once. Parameters may be as long by chance."""
-    value, dims = reduced_axes(func, args, kwargs)
+    value, dims = reduced_axes(name, args, kwargs)
     if not isinstance(value, Tensor) or isinstance(value, nn.Parameter) or isinstance(dims, Tensor):
         return False
     if not value.is_floating_point() or value.ndim == 0 or value.shape[0] not in lengths:
@@ -74,7 +73,8 @@ def _mixes(lengths: set[int], func: Callable, args: tuple[Any, ...], kwargs: dic
     return not listed or any(type(d) is not int or d in (0, -value.ndim) for d in listed)
 
 
-_CHECKS: dict[Any, Callable] = {
-    **named(_mixes, " ".join(REDUCTIONS)), F.batch_norm: _trains, F.instance_norm: _instances,
-    **named(_drops, _DROPOUTS), **named(_draws, f"{_RANDOM} {_DRAWN}"), F.rrelu: _draws,
+_CHECKS: dict[Any, tuple[Any, str]] = {
+    **named(_mixes, " ".join(REDUCTIONS)),
+    F.batch_norm: (_trains, "batch_norm"), F.instance_norm: (_instances, "instance_norm"), F.rrelu: (_draws, "rrelu"),
+    **named(_drops, _DROPOUTS), **named(_draws, f"{_RANDOM} {_DRAWN}"),
 }  # fmt: skip

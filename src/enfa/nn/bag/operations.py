@@ -24,10 +24,12 @@ __all__ = ["HANDLERS"]
 
 def _as_it_is(handler: Callable) -> Handler:
     """For functions of one spelling: their arguments are the handler's."""
-    return lambda func, args, kwargs: handler(*args, **kwargs)
+    return lambda func, name, args, kwargs: handler(*args, **kwargs)
 
 
-HANDLERS: dict[Any, Handler] = {
-    **ELEMENTWISE, **AXES, **PRODUCTS, F.batch_norm: _as_it_is(counted_batch_norm), F.dropout: _as_it_is(keyed_dropout),
-    CountedBatchNorm.forward: _as_it_is(counted_module), KeyedDropout.forward: _as_it_is(keyed_module),
+HANDLERS: dict[Any, tuple[Handler, str]] = {
+    **ELEMENTWISE, **AXES, **PRODUCTS,
+    F.batch_norm: (_as_it_is(counted_batch_norm), "batch_norm"), F.dropout: (_as_it_is(keyed_dropout), "dropout"),
+    CountedBatchNorm.forward: (_as_it_is(counted_module), "CountedBatchNorm"),
+    KeyedDropout.forward: (_as_it_is(keyed_module), "KeyedDropout"),
 }  # fmt: skip

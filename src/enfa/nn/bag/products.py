@@ -11,13 +11,13 @@ from torch import Tensor
 
 from enfa.nn.bag.arguments import aligned, bound, made, named, only_input, plain, rows_in
 from enfa.nn.bag.elementwise import elementwise
-from enfa.nn.bag.refusal import name_of, refuse
+from enfa.nn.bag.refusal import refuse
 from enfa.nn.bag.rows import Rows
 
 __all__ = ["PRODUCTS"]
 
 
-def linear(func: Callable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def linear(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     given = bound("input weight bias", args, kwargs)
     rows = only_input(func, given)
     if rows.ndim < 2:
@@ -28,13 +28,13 @@ def linear(func: Callable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     return made(func, rows, func(*plain(args), **{key: plain(value) for key, value in kwargs.items()}))
 
 
-def product(func: Callable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def product(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Rows times a matrix or vector; of Rows of matrices each with its own."""
     given = bound("input other", args, kwargs)
     left, right = given.get("input"), given.get("other")
     if not isinstance(left, Rows) or left.ndim < 2 or (isinstance(right, Rows) and right.ndim < 3):
         raise refuse(func, "multiplies rows with each other")
-    return elementwise(func, args, kwargs) if left.ndim > 2 else _by_matrix(func, left, right)
+    return elementwise(func, name, args, kwargs) if left.ndim > 2 else _by_matrix(func, left, right)
 
 
 def _by_matrix(func: Callable, left: Rows, right: Any) -> Any:
@@ -43,7 +43,7 @@ def _by_matrix(func: Callable, left: Rows, right: Any) -> Any:
     return made(func, left, func(left.value, right))
 
 
-def einsum(func: Callable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def einsum(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The axis of the rows must be the first of all Rows and of the result, and stand nowhere else."""
     equation, *operands = args
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
@@ -62,7 +62,7 @@ def einsum(func: Callable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     return made(func, like, func(equation, *(v.bag.moved(v, like.number) if isinstance(v, Rows) else v for v in operands)))
 
 
-def bilinear(func: Callable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def bilinear(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     given = bound("input1 input2 weight bias", args, kwargs)
     pair = (given.get("input1"), given.get("input2"))
     if not all(isinstance(r, Rows) and r.ndim > 1 for r in pair) or rows_in([given.get("weight"), given.get("bias")]):
@@ -71,9 +71,8 @@ def bilinear(func: Callable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     return made(func, like, func(*both, given["weight"], given.get("bias")))
 
 
-def looked_up(func: Callable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def looked_up(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Categorical columns. F.embedding_bag adds up those of each row."""
-    name = name_of(func)
     frequency = "input weight padding_idx max_norm norm_type scale_grad_by_freq"
     names = {"embedding": frequency, "embedding_bag": "input weight offsets max_norm norm_type scale_grad_by_freq"}
     given = bound(names.get(name, "input num_classes"), args, kwargs)
@@ -91,17 +90,18 @@ def looked_up(func: Callable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     return made(func, like, func(*args, **kwargs, **rest))
 
 
-def normed_alone(func: Callable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def normed_alone(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     given = bound("input normalized_shape", args, kwargs)
     rows = only_input(func, given)
-    shape = given.get("normalized_shape")
-    if rows.ndim < 2 or (name_of(func) in ("layer_norm", "rms_norm") and len(shape) >= rows.ndim):
+    shape: Any = given.get("normalized_shape")
+    if rows.ndim < 2 or (name in ("layer_norm", "rms_norm") and len(shape) >= rows.ndim):
         raise refuse(func, "over all axes mixes rows", "leave out the axis of the rows")
     return made(func, rows, func(*plain(args), **{key: plain(value) for key, value in kwargs.items()}))
 
 
 PRODUCTS = {
-    F.linear: linear, **named(product, "matmul mm mv bmm"), Tensor.__matmul__: product, torch.einsum: einsum, F.bilinear: bilinear,
-    F.embedding: looked_up, F.embedding_bag: looked_up, F.one_hot: looked_up,
+    F.linear: (linear, "linear"), **named(product, "matmul mm mv bmm __matmul__"), torch.einsum: (einsum, "einsum"),
+    **named(bilinear, "bilinear"), **named(looked_up, "one_hot"), F.embedding: (looked_up, "embedding"),
+    F.embedding_bag: (looked_up, "embedding_bag"),
     **named(normed_alone, "layer_norm rms_norm group_norm local_response_norm"),
 }  # fmt: skip

@@ -15,21 +15,23 @@ _COLUMNS = "take columns as h[:, a:b]; bag.root and bag.diagonal pick rows, torc
 _DROP = "use torch.nn.Dropout, whose masks are the same in every plan"
 _MATRIX = "multiply by a matrix from the right (h @ weight), and pass messages (bag.propagate) from row to row"
 _LOOK = "use bag.pool(h, 'softmax', score=...) for attention over rows"
-_ALONE = "pool first (bag.pool), pass messages (bag.propagate), or, if it does act on each row by itself, write h.of(f(h.value))"
+_ALONE = "pool first (bag.pool), pass messages (bag.propagate), or write h.of(f(h.value)) if it does act on each row by itself"
 _INSTEAD = {
-    "mean": _POOL.format("mean"), "sum": _POOL.format("sum"), "max": _POOL.format("max"), "amax": _POOL.format("max"),
-    "softmax": f"{_LOOK}, or dim=-1 for a softmax over channels", "multi_head_attention_forward": _LOOK,
-    "scaled_dot_product_attention": _LOOK, "cat": _TABLE, "stack": _TABLE, "vstack": _TABLE, "getitem": _COLUMNS,
-    "setitem": _COLUMNS, "masked_select": _COLUMNS, "nonzero": _COLUMNS, "index_select": _COLUMNS, "item": _OUT, "tolist": _OUT,
-    "numpy": _OUT, "array": _OUT, "float": _OUT, "int": _OUT, "bool": _OUT, "iteration": _OUT, "len": _OUT, "pickle": _OUT,
-    "alpha_dropout": _DROP, "feature_dropout": _DROP, "feature_alpha_dropout": _DROP, "dropout_": _DROP, "rrelu": _DROP,
-    "dropout1d": _DROP, "bernoulli": _DROP, "rand_like": _DROP, "randn_like": _DROP, "matmul": _MATRIX, "mm": _MATRIX,
-    "rmatmul": _MATRIX, "linear": _MATRIX, "instance_norm": "use torch.nn.LayerNorm, or torch.nn.BatchNorm1d, which is counted",
+    **{name: _POOL.format(name) for name in ("mean", "sum", "max")}, "amax": _POOL.format("max"),
+    "softmax": f"{_LOOK}, or dim=-1 for a softmax over channels",
+    **dict.fromkeys(["multi_head_attention_forward", "scaled_dot_product_attention"], _LOOK),
+    **dict.fromkeys(["cat", "concat", "concatenate", "stack", "hstack", "vstack"], _TABLE),
+    **dict.fromkeys(["getitem", "setitem", "masked_select", "nonzero", "index_select", "where"], _COLUMNS),
+    **dict.fromkeys(["item", "tolist", "numpy", "array", "float", "int", "bool", "iteration", "len", "copy"], _OUT),
+    **dict.fromkeys(["alpha_dropout", "feature_dropout", "dropout_", "dropout1d", "rrelu", "bernoulli", "rand_like"], _DROP),
+    **dict.fromkeys(["matmul", "mm", "rmatmul", "linear"], _MATRIX),
+    "instance_norm": "use torch.nn.LayerNorm, or torch.nn.BatchNorm1d, which is counted",
+    "forward": "take a module as it is, not scripted or traced",
 }  # fmt: skip
 
 
 def name_of(func: Any) -> str:
-    name = func if isinstance(func, str) else getattr(func, "__name__", str(func))
+    name = func if isinstance(func, str) else str(getattr(func, "__name__", None) or getattr(func, "name", func))
     return name.strip("_") if name.startswith("_") else name
 
 

@@ -26,7 +26,7 @@ _PICKS = (Tensor.__getitem__, Tensor.index_select, torch.index_select)
 
 
 class RowCount(int):
-    """The number of rows, for shapes: ``h.view(h.size(0), heads, -1)``. It depends on the plan, so it is no number to compute with."""
+    """The number of rows, for shapes (``h.view(h.size(0), heads, -1)``) only: what is computed with it depends on the plan."""
 
     def _refuse(self, *_: Any) -> NoReturn:
         raise refuse("arithmetic", "with the number of rows depends on the plan", "use bag.pool(h, 'mean') for a mean")
@@ -101,12 +101,13 @@ class Rows:
         check_gradients()
         if func in _PICKS and hasattr(type(args[-1]), "picked"):
             return args[-1].picked(args[0])  # h[row] at the ends of edges, h[batch] of subgraphs
-        handler, kwargs = HANDLERS.get(func), kwargs or {}
-        if handler is None:
+        found, kwargs = HANDLERS.get(func), kwargs or {}
+        if found is None:
             raise refuse(func)
+        handler, name = found
         if kwargs.get("out") is not None:
             raise refuse(func, "with out= writes into a tensor", "leave out= away")
-        return handler(func, args, kwargs)
+        return handler(func, name, args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
         """Methods of tensors that act on each row by itself: ``h.relu()``."""
@@ -146,7 +147,7 @@ for _name in (
 for _name, _what in {
     "__bool__": "bool", "__float__": "float", "__int__": "int", "__complex__": "complex", "__index__": "index",
     "__iter__": "iteration", "__reversed__": "iteration", "__contains__": "in", "__len__": "len", "__array__": "array",
-    "__reduce_ex__": "pickle",
+    "__reduce_ex__": "copy",
 }.items():  # fmt: skip
     setattr(Rows, _name, _refused(_what))
 Rows.__hash__ = object.__hash__  # type: ignore[assignment]

@@ -1,0 +1,185 @@
+"""BatchNorm and dropout on Rows, against PyTorch's on all copies."""
+
+from __future__ import annotations
+
+import copy
+import os
+import socket
+
+import pytest
+import torch
+import torch.multiprocessing as mp
+from tests.nn.bag.small_bag import ROWS, Short, rows_of, small_bag, small_graphs, values
+from torch import Tensor, nn
+from torch.nn.modules._functions import SyncBatchNorm
+
+import enfa
+from enfa.graphs import check_graphs
+from enfa.nn.bag import Bag, Rows, make_bag, trace
+from enfa.nn.bag.rows import EDGES
+from enfa.plan.steps.identity import step_identities
+
+
+def _bag() -> Bag:
+    """Distinct rows that stand for several pairs."""
+    bag = make_bag(small_graphs() * 3, enfa.NodeMarking(), Short())
+    assert int(bag.tables[0].copies.max()) > 1
+    return bag
+
+
+def _norms() -> list[nn.Module]:
+    made = []
+    for cls in (nn.BatchNorm1d, nn.SyncBatchNorm, enfa.CountedBatchNorm):
+        made += [cls(4), cls(4, affine=False), cls(4, momentum=None), cls(4, track_running_stats=False), cls(4, 0.1, 0.5)]
+    return made
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("number", range(15))
+def test_batch_norms_count(number: int, training: bool) -> None:
+    bag, norm = _bag(), _norms()[number].double()
+    if norm.affine:
+        norm.weight.data, norm.bias.data = values(4, seed=1), values(4, seed=2)
+    copies = bag.tables[0].copies
+    reference = nn.BatchNorm1d(4, norm.eps, norm.momentum, norm.affine, norm.track_running_stats).double()
+    reference.load_state_dict(norm.state_dict())
+    x = values(len(copies), 4, seed=3).requires_grad_()
+    every = x.detach().repeat_interleave(copies, 0).requires_grad_()
+    norm.train(), reference.train()
+    for _ in range(2):
+        norm(rows_of(bag, x.detach())), reference(every.detach())
+    norm.train(training), reference.train(training)
+    out, expected = norm(rows_of(bag, x)).value, reference(every)
+    torch.testing.assert_close(out.repeat_interleave(copies, 0), expected, rtol=1e-12, atol=1e-12)
+    (out.square() * copies[:, None]).sum().backward()
+    expected.square().sum().backward()
+    summed = torch.zeros_like(x).index_add_(0, torch.arange(len(copies)).repeat_interleave(copies), every.grad)
+    torch.testing.assert_close(x.grad, summed, rtol=1e-12, atol=1e-12)
+    for a, b in zip([*norm.buffers(), *norm.parameters()], [*reference.buffers(), *reference.parameters()]):
+        torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_counts_do_not_round(dtype: torch.dtype) -> None:
+    bag = _bag()
+    table = bag.tables[0]
+    table.copies = torch.arange(len(table.copies)) * 300 + 1001  # no number of 8 or 11 bits
+    table.total = int(table.copies.sum())
+    x = values(len(table.copies), 4).to(dtype)
+    out = nn.functional.batch_norm(rows_of(bag, x), None, None, training=True)
+    expected = nn.functional.batch_norm(x.float().repeat_interleave(table.copies, 0), None, None, training=True)
+    assert out.dtype == dtype
+    eps = torch.finfo(dtype).eps
+    torch.testing.assert_close(out.value.float().repeat_interleave(table.copies, 0), expected, rtol=eps, atol=eps)
+
+
+def test_what_cannot_be_counted() -> None:
+    bag = _bag()
+    norm, edges = nn.BatchNorm1d(2), Rows(torch.ones(1, 2), bag, EDGES)
+    with pytest.raises(TypeError, match="batch_norm of edges"):
+        norm(edges)
+    assert norm.eval()(edges).kind == "edges"
+    with pytest.raises(TypeError, match="batch_norm in training takes Rows"):
+        nn.BatchNorm1d(2)(rows_of(bag, torch.ones(bag.tables[0].num_rows, 2, 3)))
+    with pytest.raises(TypeError, match="dropout of edges"):
+        nn.Dropout(0.5)(edges)
+
+
+@pytest.mark.parametrize("shape", [(), (4,), (2, 3)])
+@pytest.mark.parametrize("drop", [nn.Dropout, enfa.KeyedDropout])
+def test_dropout_masks_are_of_what_a_row_is(drop, shape: tuple[int, ...]) -> None:
+    bag = _bag()
+    x = values(bag.tables[0].num_rows, *shape)
+    found = []
+    for _ in range(2):
+        torch.manual_seed(3)
+        found.append(drop(0.5)(rows_of(bag, x)).value)
+    if drop is nn.Dropout:  # a KeyedDropout draws a seed when it is made
+        assert torch.equal(*found)
+    kept = found[0] != 0
+    torch.testing.assert_close(found[0][kept], x[kept] * 2)
+    module = drop(0.3).eval()
+    assert torch.equal(module(rows_of(bag, x)).value, x)
+
+
+def test_dropout_draws_the_same_in_both_plans() -> None:
+    shared, full = small_bag("distinct"), small_bag("full")
+    ids = [step_identities(bag, 0) for bag in (shared, full)]
+    outs = []
+    for bag in (shared, full):
+        torch.manual_seed(0)
+        outs.append(nn.Dropout(0.5)(rows_of(bag, torch.ones(bag.tables[0].num_rows, 64))).value)
+    for identity, row in zip(ids[1], outs[1]):
+        assert torch.equal(outs[0][ids[0] == identity][0], row)
+    assert 0.3 < float((outs[1] != 0).float().mean()) < 0.7
+    assert len({tuple(row.tolist()) for row in outs[1]}) == len(set(ids[1].tolist()))
+
+
+def test_dropout_in_place_and_at_its_ends() -> None:
+    h = rows_of(small_bag(), values(ROWS, 64))
+    before = h.value.clone()
+    assert nn.Dropout(0.5, inplace=True)(h) is h and not torch.equal(h.value, before)
+    assert not nn.Dropout(1.0)(h).value.any()
+    assert nn.functional.dropout(h, 0.0) is h
+
+
+@pytest.mark.parametrize("drop", [nn.Dropout(0.2), enfa.KeyedDropout(0.2)])
+def test_dropout_is_noted_in_evaluation_too(drop: nn.Module) -> None:
+    class Dropped(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.drop = drop
+
+        def forward(self, bag) -> Tensor:
+            return bag.pool(bag.pool(self.drop(bag.x)))
+
+    assert trace(Dropped(), check_graphs(small_graphs()), enfa.NodeMarking()).share == "graph"
+
+
+def test_independent_masks_are_of_the_full_plan() -> None:
+    drop = enfa.KeyedDropout(0.5, independent=True)
+    assert drop(rows_of(small_bag("full"), torch.ones(ROWS, 8))).value.unique().tolist() == [0.0, 2.0]
+    with pytest.raises(ValueError, match="Expected the full plan"):
+        drop(rows_of(small_bag("distinct"), torch.ones(ROWS, 8)))
+
+
+def _rank(rank: int, port: int, results) -> None:
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    torch.distributed.init_process_group("gloo", rank=rank, world_size=2)
+    bag = _bag()
+    copies = bag.tables[0].copies
+    norm, plain = enfa.CountedBatchNorm(4).double(), nn.BatchNorm1d(4).double()
+    x = values(len(copies), 4, seed=rank)
+    out = norm(rows_of(bag, x)).value
+    both = nn.BatchNorm1d(4).double()
+    every = [values(len(copies), 4, seed=r).repeat_interleave(copies, 0) for r in (0, 1)]
+    expected = both(torch.cat(every))[rank * len(every[0]) :][: len(every[0])]
+    same = torch.allclose(out.repeat_interleave(copies, 0), expected, rtol=1e-12)
+    same &= torch.allclose(norm.running_var, both.running_var, rtol=1e-12) and int(norm.num_batches_tracked) == 1
+    alone = copy.deepcopy(plain)
+    same &= torch.allclose(plain(rows_of(bag, x)).value.repeat_interleave(copies, 0), alone(every[rank]), rtol=1e-12)
+    try:  # PyTorch's own refuses the CPU
+        nn.SyncBatchNorm(4).double()(rows_of(bag, x))
+        same = False
+    except ValueError as error:
+        same &= "GPU" in str(error)
+    same &= torch.equal(nn.SyncBatchNorm(4).double().eval()(rows_of(bag, x)).value, nn.BatchNorm1d(4).double().eval()(x))
+    results[rank] = bool(same)
+    torch.distributed.destroy_process_group()
+
+
+def test_counted_batch_norm_over_processes() -> None:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    with mp.Manager() as manager:
+        results = manager.dict()
+        mp.spawn(_rank, (port, results), nprocs=2)
+        assert dict(results) == {0: True, 1: True}
+
+
+def test_sync_batch_norm_over_processes_is_refused() -> None:
+    """Where PyTorch would go on to its own autograd function."""
+    h = rows_of(small_bag(), values(ROWS, 4))
+    with pytest.raises(TypeError, match=r"enfa\.CountedBatchNorm instead of SyncBatchNorm"):
+        SyncBatchNorm.apply(h, None, None, None, None, 1e-5, 0.1, None, 2)
