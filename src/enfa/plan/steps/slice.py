@@ -8,12 +8,11 @@ import numpy as np
 import torch
 
 from enfa.graphs.graphset import ranges
-from enfa.plan.expand import edge_tables
 from enfa.plan.full import tensor
 from enfa.plan.intern import KeyTable
 from enfa.plan.kernels.slice import add_up
-from enfa.plan.spec import Spec
 from enfa.plan.steps.distinct import StepRows
+from enfa.plan.steps.full import edge_tables_of
 from enfa.plan.steps.step import Program, Step
 from enfa.plan.steps.table import StepPlan, Table
 from enfa.plan.table import Links, Sums
@@ -33,8 +32,7 @@ class StepSources:
         self.start_graph: np.ndarray = arrays["start_graph"]
         self.x: np.ndarray = arrays["x"]
         self.marks: np.ndarray = arrays["marks"]
-        spec = Spec(1, edge_attr=any(step.edges for step in program.steps))
-        self.edge_attr, self.edge_mark = edge_tables(arrays["edge_attr"], arrays["edge_marks"], spec)
+        self.edge_attr, self.edge_mark = edge_tables_of(program, arrays["edge_attr"], arrays["edge_marks"])
 
 
 class _Cut:
@@ -125,8 +123,8 @@ class StepSlicer:
 
     def plan(self, graphs: np.ndarray) -> StepPlan:
         """The plan of the chosen graphs, in the given order."""
-        s, steps = self.sources, self.sources.program.steps
-        cut = _Cut(self, np.asarray(graphs, np.int64))
+        s, steps, graphs = self.sources, self.sources.program.steps, np.asarray(graphs, np.int64)
+        cut = _Cut(self, graphs)
         tables = [cut.table(n, steps[n], self.rows[n]) for n in reversed(range(len(steps)))][::-1]
         start = cut.wanted[0].rows
         own = self.rows[0].keys.own_of(start)
@@ -144,5 +142,5 @@ class StepSlicer:
             tables=tables,
             num_nodes=int((s.node_ptr[graphs + 1] - s.node_ptr[graphs]).sum()),
             num_subgraphs=int((s.sub_ptr[graphs + 1] - s.sub_ptr[graphs]).sum()),
-            graph_ids=tensor(np.asarray(graphs, np.int64)),
+            graph_ids=tensor(graphs),
         )  # fmt: skip

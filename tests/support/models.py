@@ -23,7 +23,7 @@ class Net(nn.Module):
         self.norms = nn.ModuleList(nn.BatchNorm1d(32) for _ in range(4))
         self.head = nn.Linear(32, 2)
 
-    def forward(self, bag) -> Tensor:  # noqa: ANN001
+    def forward(self, bag) -> Tensor:
         h = self.embed(torch.cat([bag.x, bag.mark], 1))
         for conv, norm in zip(self.convs, self.norms):
             h = norm(bag.propagate(conv, h)).relu()
@@ -41,7 +41,7 @@ class Small(nn.Module):
         self.score = nn.Linear(WIDTH, 1)
         self.head = nn.Linear(WIDTH, 2)
 
-    def start(self, bag) -> Tensor:  # noqa: ANN001
+    def start(self, bag) -> Tensor:
         h = self.embed(torch.cat([bag.x, bag.mark], 1))
         return self.norm(bag.propagate(self.first, h)).relu()
 
@@ -49,7 +49,7 @@ class Small(nn.Module):
 class Attention(Small):
     """Pools by a score for every row, and for every subgraph."""
 
-    def forward(self, bag) -> Tensor:  # noqa: ANN001
+    def forward(self, bag) -> Tensor:
         h = self.start(bag)
         pooled = self.other(bag.pool(h, "softmax", score=self.score(h)))
         return self.head(bag.pool(pooled, "softmax", score=self.score(pooled).tanh()))
@@ -58,7 +58,7 @@ class Attention(Small):
 class Context(Small):
     """A conv on the original graph, of what nodes are in all subgraphs: DSS."""
 
-    def forward(self, bag) -> Tensor:  # noqa: ANN001
+    def forward(self, bag) -> Tensor:
         h = self.start(bag)
         seen = self.other(bag.propagate(self.second, bag.across(h, "mean")))
         h = (self.norm(bag.propagate(self.second, h)) + bag.spread(seen)).relu()
@@ -68,7 +68,7 @@ class Context(Small):
 class Rooted(Small):
     """Roots of subgraphs, and nodes in their own subgraphs, by themselves and spread."""
 
-    def forward(self, bag) -> Tensor:  # noqa: ANN001
+    def forward(self, bag) -> Tensor:
         h = self.start(bag)
         h = h + bag.spread(bag.root(h)) * 0.5 + bag.spread(self.other(bag.diagonal(h)).relu())
         h = bag.propagate(self.second, h).relu()
@@ -78,7 +78,7 @@ class Rooted(Small):
 class Between(Small):
     """GNN-SSWL+: messages within subgraphs, between them, and the diagonal."""
 
-    def forward(self, bag) -> Tensor:  # noqa: ANN001
+    def forward(self, bag) -> Tensor:
         h = self.start(bag)
         for conv in (self.first, self.second):
             h = torch.relu(
@@ -90,7 +90,7 @@ class Between(Small):
 class Union(Small):
     """SUN: sums over subgraphs, over nodes, roots and diagonals all meet in every row."""
 
-    def forward(self, bag) -> Tensor:  # noqa: ANN001
+    def forward(self, bag) -> Tensor:
         h = self.start(bag)
         parts = [
             bag.propagate(self.second, h), bag.spread(bag.pool(h, "mean")), bag.spread(bag.across(h, "max")),
@@ -109,7 +109,7 @@ class Knowledge(Small):
         self.drop, self.layer = nn.Dropout(0.3), nn.LayerNorm(WIDTH)
         self.last = nn.Linear(3 * WIDTH, 2)
 
-    def forward(self, bag) -> Tensor:  # noqa: ANN001
+    def forward(self, bag) -> Tensor:
         tables = [self.start(bag)]
         for conv in (self.first, self.second):
             tables.append(self.drop(self.layer(bag.propagate(conv, tables[-1])).relu() + tables[-1]))
@@ -120,7 +120,7 @@ class Knowledge(Small):
 class Nodes(Small):
     """A row for every node."""
 
-    def forward(self, bag) -> Tensor:  # noqa: ANN001
+    def forward(self, bag) -> Tensor:
         h = self.start(bag)
         seen = bag.across(bag.propagate(self.second, h), "mean")
         seen = self.other(bag.propagate(self.first, seen) + seen)
@@ -135,7 +135,7 @@ class Attending(Small):
         self.gat = GATv2Conv((WIDTH, WIDTH), WIDTH, add_self_loops=False)
         self.sage, self.graph = SAGEConv((WIDTH, WIDTH), WIDTH), GraphConv((WIDTH, WIDTH), WIDTH)
 
-    def forward(self, bag) -> Tensor:  # noqa: ANN001
+    def forward(self, bag) -> Tensor:
         h = self.start(bag)
         for conv in (self.gat, self.sage, self.graph):
             h = self.other(bag.propagate(conv, h)).relu()
@@ -154,7 +154,7 @@ class Molecules(nn.Module):
         self.norms = nn.ModuleList(nn.BatchNorm1d(WIDTH) for _ in range(3))
         self.head = nn.Linear(WIDTH, 2)
 
-    def forward(self, bag) -> Tensor:  # noqa: ANN001
+    def forward(self, bag) -> Tensor:
         h = sum((e(bag.x[:, i]) for i, e in enumerate(self.atoms)), self.mark(bag.mark))
         edge = self.bonds[0](bag.edge_attr[:, 0]) + self.bonds[1](bag.edge_attr[:, 1])
         for conv, norm in zip(self.convs, self.norms):
