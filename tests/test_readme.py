@@ -25,7 +25,9 @@ def test_ten_lines_run(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("page", ["README.md", "docs/notation.md"])
 def test_links_lead_somewhere(page: str) -> None:
     path = ROOT / page
-    for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
+    targets = re.findall(r"\]\(([^)#]+)\)", path.read_text())
+    assert targets
+    for target in targets:
         assert target.startswith("http") or (path.parent / target).exists(), target
 
 
@@ -39,7 +41,9 @@ def test_figures_are_those_of_the_results(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_notation_names_what_exists() -> None:
     """Every dotted name of the package in docs/notation.md can be imported."""
-    for name in set(re.findall(r"`(enfa(?:\.\w+)+)`", (ROOT / "docs" / "notation.md").read_text())):
+    names = set(re.findall(r"`(enfa(?:\.\w+)+)`", (ROOT / "docs" / "notation.md").read_text()))
+    assert names
+    for name in names:
         module, _, last = name.rpartition(".")
         if last[0].isupper():
             assert hasattr(importlib.import_module(module), last), name

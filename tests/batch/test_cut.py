@@ -109,19 +109,20 @@ def test_after_extending_and_with_fewer_layers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "model",
+    ("model", "cut", "filled"),
     [
-        enfa.DSSGNN([5, 3], 6, 2, 2),
-        enfa.DSGNN([5, 3], 6, 2, 2, "gcn"),
-        enfa.DSGNN([5, 3], 6, 2, 2, "gine", edge_channels=[4, 3]),
-        enfa.DSGNN([5, 3], 6, 2, 2, residual=True),
+        (enfa.DSSGNN([5, 3], 6, 2, 2), False, False),
+        (enfa.DSGNN([5, 3], 6, 2, 2, "gcn"), False, True),
+        (enfa.DSGNN([5, 3], 6, 2, 2, "gine", edge_channels=[4, 3]), False, True),
+        (enfa.DSGNN([5, 3], 6, 2, 2, residual=True), True, False),
     ],
     ids=["context", "degrees", "edges of several kinds", "own rows"],
 )
-def test_other_models_are_sliced(model: enfa.DSGNN) -> None:
+def test_other_models_are_sliced(model: enfa.DSGNN, cut: bool, filled: bool) -> None:
+    """Batches are cut out only where both can be done."""
     compiled = enfa.compile(_random(4), enfa.NodeMarking(), model.spec, progress=False)
-    cutter = compiled.cutter(model.needs)
-    assert cutter is None or not Filler.takes(compiled[[0, 1]], model.needs)
+    assert (compiled.cutter(model.needs) is not None) == cut
+    assert Filler.takes(compiled[[0, 1]], model.needs) == filled
 
 
 def test_the_loader_cuts() -> None:

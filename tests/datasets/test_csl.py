@@ -30,4 +30,4 @@ def test_classes_differ_and_copies_are_isomorphic() -> None:
 
 def test_repeats() -> None:
     first, second = load("CSL"), load("CSL")
-    assert all(torch.equal(a.edge_index, b.edge_index) for a, b in zip(first.graphs, second.graphs))
+    assert all(torch.equal(a.edge_index, b.edge_index) for a, b in zip(first.graphs, second.graphs, strict=True))

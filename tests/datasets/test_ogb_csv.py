@@ -94,7 +94,7 @@ def test_molhiv(laid_out: Callable[[str], Path], data: Path) -> None:
         assert torch.equal(
             torch.cat([g[key] for g in molhiv.graphs]), torch.cat([g[key] for g in compact.graphs])
         )
-    assert all(torch.equal(a.edge_index, b.edge_index) for a, b in zip(molhiv.graphs, compact.graphs))
+    assert all(torch.equal(a.edge_index, b.edge_index) for a, b in zip(molhiv.graphs, compact.graphs, strict=True))
     assert all(np.array_equal(molhiv.split()[part], compact.split()[part]) for part in sizes)
 
 

@@ -81,7 +81,7 @@ def test_proteins(laid_out: Callable[[str], Path], data: Path) -> None:
 
     compact = from_npz(data / "PROTEINS.npz", use_node_attr=True)
     assert np.array_equal(compact.labels, proteins.labels)
-    assert all(torch.equal(a.x, b.x) for a, b in zip(compact.graphs, with_attributes.graphs))
+    assert all(torch.equal(a.x, b.x) for a, b in zip(compact.graphs, with_attributes.graphs, strict=True))
 
 
 def test_proteins_folds_are_those_of_esan(laid_out: Callable[[str], Path]) -> None:

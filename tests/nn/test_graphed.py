@@ -98,19 +98,19 @@ def test_on_the_cpu_packed_steps_are_plain_steps(model: nn.Module) -> None:
 def test_plans_are_taken_too(model: nn.Module) -> None:
     compiled, trained = _compiled(model), copy.deepcopy(model).train()
     step = GraphedStep(trained, _adam(trained, False), F.cross_entropy)
+    torch.manual_seed(3)  # the head's dropout draws from there
     first = float(step(compiled[:9]))
+    torch.manual_seed(3)
     expected = F.cross_entropy(model.train()(compiled[:9]), compiled.y[:9]).detach()
-    assert first == pytest.approx(float(expected), rel=1e-4) or any(
-        isinstance(m, nn.Dropout) and m.p > 0 for m in model.modules()
-    )
+    assert first == pytest.approx(float(expected), rel=1e-6)
 
 
 @cuda
 def test_captured_is_eager(model: nn.Module) -> None:
     captured, state, step = _epochs(model, "cuda")
     assert step.capture and any(step.captured.values()) and step.eager_steps < len(captured) / 2
-    if isinstance(model.head[2], nn.Dropout) and model.head[2].p > 0:
-        return  # ordinary dropout in the head: a graph counts its random numbers in another way
+    if model.head[2].p > 0:
+        pytest.skip("ordinary dropout in the head: a graph counts its random numbers in another way")
     eager, other, _ = _epochs(model, "cuda", capture=False)
     assert captured == pytest.approx(eager, rel=1e-5)
     for key, value in other.items():
@@ -180,5 +180,3 @@ def test_what_cannot_be_captured_runs_eagerly_with_one_warning(model: nn.Module)
     assert len([w for w in told if "captured" in str(w.message)]) == 1
     assert np.isfinite(losses).all() and not step.capture
     assert torch.cuda.current_stream() == torch.cuda.default_stream()
-
-

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
@@ -65,8 +65,7 @@ def test_is_batchnorm_on_repeated_rows(options: dict, train: bool) -> None:
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=8), st.integers(0, 1000))
 def test_any_counts(counts: list[int], seed: int) -> None:
     copies = torch.tensor(counts)
-    if int(copies.sum()) < 2:
-        return
+    assume(int(copies.sum()) > 1)
     ordinary, counted = _pair({})
     x = torch.randn(len(counts), 3, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
     found = _counted(counted, x, copies).repeat_interleave(copies, 0)
@@ -104,6 +103,33 @@ def test_nothing_at_all_leaves_the_buffers_alone() -> None:
         out = _counted(counted, torch.ones(rows, 3, dtype=torch.float64), torch.zeros(rows, dtype=torch.long))
         assert out.shape == (rows, 3) and bool(out.isfinite().all())
     assert torch.equal(counted.running_mean, before) and bool(counted.running_var.isfinite().all())
+
+
+@pytest.mark.parametrize("rows", [6, 700], ids=["few", "blocks"])
+@pytest.mark.parametrize("behind", [False, True], ids=["norm", "linear and norm"])
+def test_what_a_row_holds_that_nobody_counts_is_of_no_account(rows: int, behind: bool) -> None:
+    """Statistics, outputs and gradients are those of the other rows; it comes out as the bias and has no gradient."""
+    torch.manual_seed(0)
+    linear, norm = nn.Linear(3, 3).double(), _pair({})[1]
+    x, weight = torch.randn(rows, 3, dtype=torch.float64), torch.randn(rows, 3, dtype=torch.float64)
+    copies = torch.randint(1, 5, (rows,))
+    copies[[1, 4, rows - 1]] = 0
+    spoilt = x.clone()
+    spoilt[1], spoilt[4], spoilt[rows - 1] = torch.nan, torch.inf, -torch.inf
+
+    def run(x: Tensor, copies: Tensor, weight: Tensor) -> list[Tensor]:
+        before, module, x = copy.deepcopy(linear), copy.deepcopy(norm), x.clone().requires_grad_()
+        with rows_in_flight(Rows(copies, int(copies.sum()), lambda: copies, False)):
+            out = module(x, False, before if behind else None)
+        (out * weight).sum().backward()
+        grads = [p.grad for m in (before, module) for p in m.parameters() if p.grad is not None]
+        return [out.detach(), x.grad, *grads, *(b.double() for b in module.buffers())]  # type: ignore[list-item]
+
+    there = copies > 0
+    found, expected = run(spoilt, copies, weight), run(x[there], copies[there], weight[there])
+    assert torch.equal(found[0][~there], norm.bias.detach().expand(3, 3)) and not found[1][~there].any()
+    for value, reference in zip([found[0][there], found[1][there], *found[2:]], expected, strict=True):
+        assert torch.allclose(value, reference, rtol=1e-12, atol=1e-13)
 
 
 def test_rows_must_be_those_in_flight() -> None:

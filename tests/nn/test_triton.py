@@ -1,6 +1,9 @@
 """Which GPUs and which Triton our own kernels are for."""
 
+import os
+import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
@@ -29,3 +32,31 @@ def test_only_a_triton_that_knows_what_the_kernels_use(
     finally:
         for name in ("triton", "triton.language"):
             sys.modules.pop(name, None)
+
+
+def _missing() -> str | None:
+    """Why the kernels cannot be interpreted here."""
+    if torch.cuda.is_available():
+        return "on a GPU the tests of tests/nn/triton run by themselves"
+    try:
+        found = version("triton")
+    except PackageNotFoundError:
+        return "Triton is not installed (pip install 'enfa[dev]', on Linux)"
+    # before 3.7 it asks numpy for what 2.4 does not do any more; 3.9 stores with masks that it then refuses
+    fits = (3, 7) <= tuple(map(int, found.split(".")[:2])) < (3, 9)
+    return None if fits else f"the interpreter of Triton 3.7 or 3.8 is needed, not {found}"
+
+
+@pytest.mark.skipif(_missing() is not None, reason=str(_missing()))
+def test_kernels_in_the_interpreter() -> None:
+    """Without a GPU, Triton interprets its kernels: in a process of its own, because it must be told before it is imported."""
+    folder = Path(__file__).with_name("triton")
+    files = sorted(f.name for f in folder.glob("test_*.py"))
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-rA", "-p", "no:xdist", str(folder)],
+        env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-20000:] + done.stderr[-2000:]
+    passed = [line for line in done.stdout.splitlines() if line.startswith("PASSED")]
+    assert files and all(any(f"/{name}::" in line for line in passed) for name in files)
+    assert "skipped" not in done.stdout.splitlines()[-1]

@@ -29,11 +29,11 @@ def test_classes_are_the_rows_of_the_distinct_plan(policy: Policy, spec: Spec) -
     of_pairs, of_ego, of_distinct = row_classes(full), row_classes(ego), row_classes(distinct)
     for table in of_distinct:
         assert len(np.unique(table)) == len(table), "a row of the distinct plan is there twice"
-    for pairs, with_base in zip(of_pairs, of_ego):
+    for pairs, with_base in zip(of_pairs, of_ego, strict=True):
         # the same partition: as many classes as pairs of classes
         both = np.stack([pairs, with_base[: len(pairs)]])
         assert len(np.unique(both, axis=1).T) == len(np.unique(pairs)) == len(np.unique(both[1]))
     if spec.context is None:  # with one, `copies` count conv rows
-        for pairs, layer in zip(of_pairs[1:], distinct.layers):
+        for pairs, layer in zip(of_pairs[1:], distinct.layers, strict=True):
             copies = layer.copies[layer.copies > 0]
             assert sorted(copies.tolist()) == sorted(np.unique(pairs, return_counts=True)[1].tolist())

@@ -66,10 +66,10 @@ def test_markdown_names_pictures_that_exist(whole_report: Path) -> None:
 def test_every_figure_says_what_it_was_measured_on(whole_report: Path) -> None:
     machine = json.loads((whole_report / "results" / "time.json").read_text())["machine"]
     lines = (whole_report / "report.md").read_text().splitlines()
-    for at, line in enumerate(lines):
-        if line.startswith("!["):
-            note = lines[at + 2]
-            assert machine["cpu"] in note and machine["torch"] in note and "1 thread" in note
+    notes = [lines[at + 2] for at, line in enumerate(lines) if line.startswith("![")]
+    assert len(notes) == 6
+    for note in notes:
+        assert machine["cpu"] in note and machine["torch"] in note and "1 thread" in note
 
 
 def test_all_cases_of_the_issue_are_timed() -> None:

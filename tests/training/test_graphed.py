@@ -35,7 +35,7 @@ def test_same_curve_as_ungraphed(config_file: Write, model: str, dropout: float,
     plain, packed = (_train(path, f"graphed={g}", f"name=is-{g}") for g in ("false", "true"))
     assert plain["global_step"] == packed["global_step"]
     assert plain["epoch"] == packed["epoch"] and plain["lr_schedulers"] == packed["lr_schedulers"]
-    for a, b in zip(plain["enfa"]["curve"], packed["enfa"]["curve"]):
+    for a, b in zip(plain["enfa"]["curve"], packed["enfa"]["curve"], strict=True):
         assert a == pytest.approx(b, rel=1e-10)
     told = json.loads((folder_of(read_config(path, ["name=is-true"])) / "batches.json").read_text())
     assert "more rows by padding" in told["train"]["padding"] and told["train"]["workers"] == workers
@@ -71,7 +71,7 @@ def test_tasks_with_labels_that_were_not_measured(config_file: Write, make_npz: 
     parts = {"split_train": np.arange(20), "split_valid": np.arange(20, 30), "split_test": np.arange(30, 40)}
     path = config_file(dataset=str(make_npz(y, **parts)), batch_size=6)
     plain, packed = (_train(path, f"graphed={g}", f"name=is-{g}") for g in ("false", "true"))
-    for a, b in zip(plain["enfa"]["curve"], packed["enfa"]["curve"]):
+    for a, b in zip(plain["enfa"]["curve"], packed["enfa"]["curve"], strict=True):
         assert a == pytest.approx(b, rel=1e-8)
 
 
@@ -104,7 +104,7 @@ cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_captured_training_is_plain_training(config_file: Write, model: str) -> None:
     path = config_file(model=model, accelerator="gpu", epochs=8)
     plain, captured = (_train(path, f"graphed={g}", f"name=is-{g}") for g in ("false", "true"))
-    for a, b in zip(plain["enfa"]["curve"], captured["enfa"]["curve"]):
+    for a, b in zip(plain["enfa"]["curve"], captured["enfa"]["curve"], strict=True):
         assert a == pytest.approx(b, rel=1e-5)
 
 
@@ -122,7 +122,7 @@ def test_captured_training_resumes(config_file: Write) -> None:
     whole = _train(path, "name=whole")
     _train(path, "name=parts", "epochs=4")
     parts = _train(path, "name=parts", resume=True)
-    for a, b in zip(whole["enfa"]["curve"], parts["enfa"]["curve"]):
+    for a, b in zip(whole["enfa"]["curve"], parts["enfa"]["curve"], strict=True):
         assert a == pytest.approx(b, rel=1e-5)
 
 

@@ -18,7 +18,7 @@ def test_a_plan_moved_in_one_block_computes_the_same(
     run = prepare(read_config(config_file(model=model, dropout=0.5)))
     needs = run.module.model.needs
     loader = DataLoader(run.batches.compiled, 16, needs=needs if by_loader else None)
-    for plan, plain in zip(loader, DataLoader(run.batches.compiled, 16)):
+    for plan, plain in zip(loader, DataLoader(run.batches.compiled, 16), strict=True):
         losses = []
         for batch in (moved(plan, needs, torch.device("cpu")), plain):
             state = {k: v.clone() for k, v in run.module.state_dict().items()}

@@ -44,7 +44,7 @@ def test_resumed_is_uninterrupted_bit_for_bit(config_file: Write, stop: int, wor
     assert a["enfa"]["curve"] == b["enfa"]["curve"] and len(a["enfa"]["curve"]) == 4
     for key in ("exp_avg", "exp_avg_sq"):
         first, second = (list(c["optimizer_states"][0]["state"].values()) for c in (a, b))
-        assert all(torch.equal(x[key], y[key]) for x, y in zip(first, second))
+        assert first and all(torch.equal(x[key], y[key]) for x, y in zip(first, second, strict=True))
     assert a["lr_schedulers"] == b["lr_schedulers"]
     for name in (LAST, BEST):
         assert same(state(whole, name), state(parts, name))

@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from enfa.nn.counted import Counted, Shifted
+from enfa.nn.counted import Counted, Shifted, uncounted_rows
 from enfa.nn.linear import WIDE, fusable, hooked, plain
 from enfa.nn.rows import Rows, rows_of
 from enfa.nn.triton import accelerated
@@ -74,10 +74,11 @@ class CountedBatchNorm(nn.BatchNorm1d):
         rows, group = rows_of(self, counts), _group() if self.training else None
         if linear is not None and rows is not None and self.fuses(linear, x, rows):
             return self.on_cuda(x, linear, relu, rows)[0]
+        uncounted = uncounted_rows(rows.copies) if rows is not None and counts else None
         if linear is not None:
             own = plain(linear) and not torch.is_autocast_enabled(x.device.type)
             shift = rows is not None and counts and own and linear.bias is not None
-            x = Shifted.apply(x, linear.weight, linear.bias) if shift else linear(x)
+            x = Shifted.apply(x, linear.weight, linear.bias, uncounted) if shift else linear(x)
         if x.dtype in (torch.float16, torch.bfloat16) and torch.is_autocast_enabled(x.device.type):
             x = x.float()  # counts and sums do not fit into 8 or 11 bits: go on in float32, as LayerNorm does
         if rows is None and group is None:
@@ -93,7 +94,7 @@ class CountedBatchNorm(nn.BatchNorm1d):
             return self.on_cuda(x, None, relu, rows)[0]
         with torch.autocast(x.device.type, enabled=False):
             copies = x.new_ones(len(x)) if rows is None else rows.copies.to(x.dtype)
-            out, mean, var, total = Counted.apply(x, self.weight, self.bias, copies, self.eps, group)
+            out, mean, var, total = Counted.apply(x, self.weight, self.bias, copies, uncounted, self.eps, group)
         if self.training and self.running_mean is not None:
             # a rank without rows takes the other ranks' statistics
             self._update(mean, var, total, rows is not None and rows.total == 0 and group is None)

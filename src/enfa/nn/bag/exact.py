@@ -37,7 +37,7 @@ def counted_batch_norm(
         raise refuse("batch_norm", f"in training takes Rows [rows, channels], not {list(x.shape)},")
     if table.total == 1:
         raise ValueError(f"Expected more than 1 of the {input.kind} to compute BatchNorm statistics, got 1")
-    out, mean, var, total = Counted.apply(x, weight, bias, table.copies.to(x.dtype), eps, None)
+    out, mean, var, total = Counted.apply(x, weight, bias, table.copies.to(x.dtype), None, eps, None)
     if running_mean is not None and running_var is not None and table.total:
         with torch.no_grad():
             running_mean.add_(momentum * (mean - running_mean))

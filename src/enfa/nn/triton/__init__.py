@@ -1,8 +1,13 @@
-"""Kernels for NVIDIA's GPUs. Nothing here is imported elsewhere than on CUDA, and nothing else needs Triton."""
+"""Kernels for NVIDIA's GPUs. Nothing here is imported elsewhere than on CUDA, and nothing else needs Triton.
+
+With TRITON_INTERPRET=1 in the environment before Triton is imported, Triton interprets its kernels, slowly; then they
+compute on the CPU, too, so that they can be tested where there is no GPU.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import os
 from functools import cache
 
 import torch
@@ -21,6 +26,12 @@ def _usable() -> bool:
     return hasattr(triton.language, "tuple")
 
 
+@cache
+def _interpreted() -> bool:
+    """Whether Triton runs its kernels in its interpreter, which takes tensors of the CPU."""
+    return os.environ.get("TRITON_INTERPRET", "0").lower() in ("1", "true", "yes", "on", "y")
+
+
 def accelerated(tensor: Tensor) -> bool:
     """Whether our own kernels compute what is computed on this tensor; plain PyTorch gives the same results."""
-    return tensor.is_cuda and _usable()
+    return (tensor.is_cuda or (_interpreted() and tensor.device.type == "cpu")) and _usable()

@@ -65,8 +65,8 @@ def statistics(x: Tensor, copies: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def normalise(
-    x: Tensor, means: Tensor, squares: Tensor, counts: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float,
-    relu: bool, running: Running | None, later: bool = False,
+    x: Tensor, copies: Tensor, means: Tensor, squares: Tensor, counts: Tensor, weight: Tensor | None,
+    bias: Tensor | None, eps: float, relu: bool, running: Running | None, later: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Normalised rows; mean, 1 / standard deviation and variance [3, C]; the number of all copies.
 
@@ -80,7 +80,7 @@ def normalise(
     total = torch.empty(1, dtype=wide, device=x.device)
     buffers = (saved, saved, saved, 0.0) if running is None else running
     normalise_kernel[grid](
-        x, out, means, squares, counts, *scaling_of(saved, weight, bias), saved, total, *buffers[:3],
+        x, out, copies, means, squares, counts, *scaling_of(saved, weight, bias), saved, total, *buffers[:3],
         rows, len(counts), _constants(eps, buffers[3], wide, x.device),
         C=channels, AFFINE=weight is not None, RELU=relu, RUNNING=running is not None, ACC=accumulator(x.dtype),
         PARTS=max(16, triton.next_power_of_2(len(counts))), **shape,
@@ -89,13 +89,13 @@ def normalise(
 
 
 def gradient_sums(
-    grad: Tensor, x: Tensor, saved: Tensor, weight: Tensor | None, bias: Tensor | None, relu: bool
+    grad: Tensor, x: Tensor, copies: Tensor, saved: Tensor, weight: Tensor | None, bias: Tensor | None, relu: bool
 ) -> Tensor:
     """[2 * shares, C]: of what the ReLU let through its sums, then those of its products with the normalised rows."""
     grid, shape = _launch(*x.shape)
     sums = torch.empty(2 * grid[0], x.shape[1], dtype=saved.dtype, device=x.device)
     gradient_sums_kernel[grid](
-        grad, x, saved, *scaling_of(saved, weight, bias), sums, len(x), grid[0],
+        grad, x, copies, saved, *scaling_of(saved, weight, bias), sums, len(x), grid[0],
         C=x.shape[1], AFFINE=weight is not None, RELU=relu, ACC=accumulator(x.dtype), **shape,
     )  # fmt: skip
     return sums
@@ -125,7 +125,7 @@ class _Norm(torch.autograd.Function):
         running: Running | None,
     ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
         x = x.contiguous()
-        out, saved, total = normalise(x, *statistics(x, copies), weight, bias, eps, relu, running)
+        out, saved, total = normalise(x, copies, *statistics(x, copies), weight, bias, eps, relu, running)
         ctx.save_for_backward(x, weight, bias, copies, saved, total)
         ctx.relu = relu
         ctx.set_materialize_grads(False)
@@ -137,7 +137,7 @@ class _Norm(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, bias, copies, saved, total = ctx.saved_tensors
         grad = grad.contiguous()
-        sums = gradient_sums(grad, x, saved, weight, bias, ctx.relu)
+        sums = gradient_sums(grad, x, copies, saved, weight, bias, ctx.relu)
         out, of_params = turn_gradient(grad, x, copies, saved, total, weight, bias, sums, ctx.relu)
         of_weight, of_bias = (None, None) if weight is None else of_params.unbind(0)
         return out, of_weight, of_bias, *(None,) * 4

@@ -1,0 +1,44 @@
+"""These tests run on a GPU, or in Triton's interpreter: ``tests/nn/test_triton.py`` starts them there."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+
+import pytest
+import torch
+from torch import Tensor
+
+from enfa.nn import triton
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+collect_ignore_glob = [] if find_spec("triton") and triton.accelerated(torch.empty(0, device=DEVICE)) else ["test_*.py"]
+
+
+class Check:
+    """What our kernels compute, beside what plain operators compute on the CPU."""
+
+    device = DEVICE
+
+    @staticmethod
+    @contextmanager
+    def plainly() -> Iterator[None]:
+        """In here, what is computed on the CPU is computed by plain operators."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(triton, "_interpreted", lambda: False)
+            assert not triton.accelerated(torch.empty(0))
+            yield
+
+    @staticmethod
+    def near(found: list[Tensor], exact: list[Tensor], most: float) -> None:
+        """As a whole, each tensor within so much of the other's size, or of 1 where that is less: what cancels is no size."""
+        for value, reference in zip(found, exact, strict=True):
+            assert value.shape == reference.shape
+            value, reference = value.detach().double().cpu(), reference.detach().double()
+            away, size = float((value - reference).norm()), max(float(reference.norm()), 1.0)
+            assert away <= most * size, f"{away / size:.1e} away of {most:.1e}"
+
+
+@pytest.fixture
+def check() -> Check:
+    torch.manual_seed(0)
+    return Check()

@@ -1,0 +1,35 @@
+"""Whole training steps with our kernels against the same by plain operators."""
+
+import copy
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import enfa
+from enfa.testing import degenerate_graphs, random_graphs
+
+
+def _step(model: nn.Module, kind: str, device: str) -> list[Tensor]:
+    """Outputs, gradients and running statistics."""
+    graphs = random_graphs(2, 5, seed=1, channels=[5, 3], edge_channels=[8, 3])
+    graphs += list(degenerate_graphs([5, 3], [8, 3], 2).values())[:3]
+    model = copy.deepcopy(model).to(device).train()
+    out = model(enfa.make_plan(graphs, enfa.NodeMarking(), model.spec, kind).to(device))
+    (out * torch.linspace(-1, 1, out.numel(), dtype=out.dtype, device=device).view_as(out)).sum().backward()
+    return [out, *(p.grad for p in model.parameters()), *model.buffers()]  # type: ignore[list-item]
+
+
+MODELS = {
+    "ds, gine": lambda: enfa.DSGNN([5, 3], 8, 2, 2, "gine", edge_channels=[8, 3], norm="batch"),
+    "dss, gin": lambda: enfa.DSSGNN([5, 3], 8, 2, 2, "gin"),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_step_is_the_plain_one(check, name: str) -> None:
+    model = MODELS[name]().double()
+    with check.plainly():
+        exact = _step(model, "full", "cpu")
+    check.near(_step(model, "distinct", check.device), exact, 1e-10)
+    check.near(_step(model.float(), "distinct", check.device), exact, 2e-5)

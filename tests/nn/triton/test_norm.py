@@ -1,0 +1,121 @@
+"""Counted norms, alone and behind a linear: norm, norm_kernels, linear_norm, turned, and split and wide as they use them."""
+
+import copy
+from itertools import pairwise
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from enfa.nn.norm import CountedBatchNorm, _in_one_go, normed
+from enfa.nn.rows import Rows, rows_in_flight
+from enfa.nn.triton.norm import counted_norm
+
+Modules = tuple[nn.Module, ...]
+
+
+def _run(modules: Modules, x: Tensor, copies: Tensor, weight: Tensor) -> list[Tensor]:
+    """Outputs, gradients and running statistics: of a norm, of one behind a linear, or of two of these one after the other."""
+    modules, x = copy.deepcopy(modules), x.clone().requires_grad_()
+    *linears, norm = modules
+    with rows_in_flight(Rows(copies, int(copies.sum()), lambda: copies, False)):
+        if len(linears) == 3:
+            before, inner, linear = linears
+            out = normed(norm, x, True, linear, (before, inner))  # type: ignore[arg-type]
+        else:
+            out = normed(norm, x, True, *linears)  # type: ignore[arg-type]
+    (out * weight).sum().backward()
+    grads = [p.grad for m in modules for p in m.parameters()]
+    return [out.detach(), x.grad, *grads, *(b.double() for m in modules for b in m.buffers())]  # type: ignore[list-item]
+
+
+def _modules(widths: tuple[int, ...], affine: bool) -> Modules:
+    if len(widths) == 1:
+        found: list[nn.Module] = [CountedBatchNorm(widths[0], affine=affine)]
+    else:
+        found = []
+        for ins, outs in pairwise(widths):
+            found += [nn.Linear(ins, outs), CountedBatchNorm(outs, affine=affine)]
+    for norm in found:
+        if isinstance(norm, CountedBatchNorm) and affine:
+            nn.init.normal_(norm.weight), nn.init.normal_(norm.bias)
+    return tuple(found)
+
+
+def _off_the_kink(modules: Modules, x: Tensor, copies: Tensor) -> Tensor:
+    """1 where no ReLU stands so near its kink that rounding decides, for whole rows; rows of no copies get no gradient."""
+    near = torch.zeros(len(x), dtype=torch.bool)
+    modules = copy.deepcopy(modules)
+    with torch.no_grad(), rows_in_flight(Rows(copies, int(copies.sum()), lambda: copies, False)):
+        for module in modules:
+            x = module(x)
+            if isinstance(module, CountedBatchNorm):
+                near |= (x.abs() < 1e-4).any(1)
+                x = x.relu()
+    return ((copies > 0) & ~near)[:, None].double()
+
+
+# a norm alone; narrow linears; wide ones, whose gradient is turned with them and not; two in one go
+CASES = [
+    (20, (1,), True), (131, (5,), False), (131, (70,), True), (67, (4, 1), True), (20, (2, 17), False),
+    (131, (9, 33), True), (35, (20, 70), False), (67, (70, 20), True), (35, (130, 3), True), (35, (9, 72, 72), True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rows", "widths", "affine"), CASES)
+def test_is_the_plain_norm(check, rows: int, widths: tuple[int, ...], affine: bool) -> None:
+    modules = _modules(widths, affine)
+    x, copies = torch.randn(rows, widths[0]).double(), torch.randint(0, 5, (rows,))
+    copies[0], copies[1] = 2, 0
+    doubles = tuple(copy.deepcopy(m).double() for m in modules)
+    with check.plainly():
+        weight = torch.randn(rows, widths[-1]).double() * _off_the_kink(doubles, x, copies)
+        exact = _run(doubles, x, copies, weight)
+    there = tuple(m.to(check.device) for m in modules)
+    found = _run(there, *(t.to(check.device) for t in (x.float(), copies, weight.float())))
+    check.near(found, exact, 5e-6)
+
+
+def test_two_norms_in_one_go_are_two(check) -> None:
+    """That the wide case above is the one in which a linear normalises what it reads."""
+    before, inner, linear, norm = (m.to(check.device) for m in _modules((9, 72, 72), True))
+    copies = torch.ones(5, dtype=torch.int64, device=check.device)
+    with rows_in_flight(Rows(copies, 5, lambda: copies, False)):
+        assert _in_one_go(norm, linear, inner, before, torch.zeros(5, 9, device=check.device))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("widths", [(5,), (70,)], ids=str)
+def test_float64(check, widths: tuple[int, ...]) -> None:
+    modules = tuple(m.double() for m in _modules(widths, True))
+    x, weight = torch.randn(131, *widths).double(), torch.randn(131, *widths).double()
+    copies = torch.randint(0, 5, (131,))
+    weight *= (copies > 0)[:, None]
+    with check.plainly():
+        exact = _run(modules, x, copies, weight)
+    found = _run(tuple(m.to(check.device) for m in modules), *(t.to(check.device) for t in (x, copies, weight)))
+    check.near(found, exact, 1e-12)
+
+
+@pytest.mark.parametrize("widths", [(5,), (5, 9), (20, 70), (130, 3), (9, 72, 72)], ids=str)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of numpy in the interpreter, about inf and NaN in such rows
+def test_what_a_row_holds_that_nobody_counts_is_of_no_account(check, widths: tuple[int, ...]) -> None:
+    modules = tuple(m.to(check.device) for m in _modules(widths, True))
+    x, copies, weight = torch.randn(70, widths[0]), torch.randint(1, 5, (70,)), torch.randn(70, widths[-1])
+    spoilt = x.clone()
+    for row, bad in {0: torch.nan, 7: torch.inf, 66: -torch.inf, 69: 1e38}.items():
+        copies[row], spoilt[row] = 0, bad
+    expected, found = (_run(modules, *(t.to(check.device) for t in (v, copies, weight))) for v in (x, spoilt))
+    for value, reference in zip(found, expected, strict=True):
+        assert bool(value.isfinite().all()) and torch.equal(value, reference)
+
+
+def test_no_rows_and_no_counts(check) -> None:
+    for rows in (0, 3):
+        x = torch.ones(rows, 4, device=check.device, requires_grad=True)
+        copies = torch.zeros(rows, dtype=torch.int64, device=check.device)
+        norm = CountedBatchNorm(4).to(check.device)
+        running = (norm.running_mean, norm.running_var, norm.num_batches_tracked, 0.1)
+        out, _, _ = counted_norm(x, norm.weight, norm.bias, copies, 1e-5, True, running)
+        out.sum().backward()
+        assert out.shape == (rows, 4) and not out.any() and not x.grad.any()  # type: ignore[union-attr]
+        assert not norm.running_mean.any() and bool((norm.running_var == 1).all()) and norm.num_batches_tracked == 1
