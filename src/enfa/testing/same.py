@@ -134,11 +134,12 @@ def differences(
         copied = copy.deepcopy(model).to(dtype)
         device = next(copied.parameters()).device
         made: Any = None
-        if edits is not None:
+        if edits is not None and spec is not None:
             made = plan_of(numbered(checked, names), edits, spec, kind)
         found[kind] = {}
         for mode in sorted(modes, key=lambda mode: mode == "train"):
             given = _leaves(graphs, names, dtype)
+            plan: Any = made
             if edits is not None:
                 plan = attached(made, given, names)
             elif names or made is None:

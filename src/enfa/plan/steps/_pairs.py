@@ -5,7 +5,7 @@ from numba import njit
 
 from enfa.plan.kernels.intern import intern, pack, sort_items
 
-__all__ = ["join_pairs", "list_all", "pass_between", "repeat_rows"]
+__all__ = ["join_pairs", "list_all", "pass_between"]
 
 
 @njit(cache=True, nogil=True)
@@ -27,14 +27,6 @@ def list_all(first, nodes, complete, base, ptr, node, row, new_ptr, new_node, ne
             for q in range(ptr[s], ptr[s + 1]):
                 row[q], base[node[q]] = base[node[q]], row[q]
         new_ptr[s + 1] = total
-
-
-@njit(cache=True, nogil=True)
-def repeat_rows(rows, ptr, out):
-    """Every entry of list s becomes ``rows[s]``."""
-    for s in range(len(ptr) - 1):
-        for q in range(ptr[s], ptr[s + 1]):
-            out[q] = rows[s]
 
 
 @njit(cache=True, nogil=True)

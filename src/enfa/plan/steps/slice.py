@@ -64,11 +64,16 @@ class _Cut:
     def owns(self, number: int, read: int, keys: KeyTable, same: bool) -> tuple[np.ndarray, np.ndarray]:
         """New numbers of own rows, and where items begin. ``same``: own rows stand for what the rows stand for."""
         own, ptr = self.wanted[read].add_owns(keys, self.wanted[number].rows)
-        if same and self.copies[read] is None:
-            copies = np.zeros(self.wanted[read].count, np.int64)
-            add_up(own, self.copies[number], copies)
-            self.copies[read] = copies
+        if same:
+            self.hand_down(number, read, own)
         return own, ptr
+
+    def hand_down(self, number: int, read: int, index: np.ndarray) -> None:
+        """Rows stand for what those that have them as own rows stand for, all together."""
+        if self.copies[read] is None:
+            copies = np.zeros(self.wanted[read].count, np.int64)
+            add_up(index, self.copies[number], copies)
+            self.copies[read] = copies
 
     def sums(self, keys: KeyTable, rows: np.ndarray, read: Wanted) -> Sums:
         ptr, row, count = items_of(keys, rows)
@@ -85,10 +90,7 @@ class _Cut:
         elif step.op == "join":
             own, ptr = self.owns(number, step.reads[0], keys, True)
             other = self.wanted[step.reads[1]].replace(items_of(keys, wanted.rows, ptr)[1])
-            if self.copies[step.reads[1]] is None:
-                copies = np.zeros(self.wanted[step.reads[1]].count, np.int64)
-                add_up(other, self.copies[number], copies)
-                self.copies[step.reads[1]] = copies
+            self.hand_down(number, step.reads[1], other)
             table.own, table.other = tensor(own), tensor(other)
         elif step.op in ("spread", "diagonal"):
             table.own = tensor(self.owns(number, step.reads[0], keys, False)[0])
@@ -122,7 +124,7 @@ class StepSlicer:
         return found
 
     def plan(self, graphs: np.ndarray) -> StepPlan:
-        """The plan of the chosen graphs, in the given order."""
+        """The plan of the chosen graphs, in the given order; each at most once."""
         s, steps, graphs = self.sources, self.sources.program.steps, np.asarray(graphs, np.int64)
         cut = _Cut(self, graphs)
         tables = [cut.table(n, steps[n], self.rows[n]) for n in reversed(range(len(steps)))][::-1]
