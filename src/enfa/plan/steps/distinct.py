@@ -17,6 +17,7 @@ from enfa.plan.distinct import Builder
 from enfa.plan.intern import KeyTable, packed
 from enfa.plan.kernels.walk import deltas, root_rows
 from enfa.plan.spec import Spec
+from enfa.plan.steps._pairs import count_by_graph
 from enfa.plan.steps.pairs import PairRows
 from enfa.plan.steps.roots import own_subgraphs, rooted, single_roots
 from enfa.plan.steps.step import Program, Step
@@ -174,17 +175,16 @@ class _Steps:
         g, e = self.graphs, self.edits
         if step.kind == "pairs":
             pairs = self.pairs[number]
-            rest, listed = pairs.unlisted(g, e), pairs.row >= 0
-            graph = [g.graph[rest > 0], np.repeat(e.graph, np.diff(pairs.ptr))[listed]]
-            row = [pairs.base[rest > 0], pairs.row[listed]]
-            count = np.concatenate([rest[rest > 0], np.ones(int(listed.sum()), np.int64)])
+            some = g.node_ptr, pairs.base, pairs.unlisted(g, e)
+            more = pairs.ptr[e.sub_ptr], pairs.row
         else:
-            graph, row = [g.graph if step.kind == "nodes" else e.graph], [self.of[number]]
-            count = np.ones(len(row[0]), np.int64)
-        code, where = np.unique(packed(np.concatenate(graph), np.concatenate(row)), return_inverse=True)
-        rows.count = np.bincount(where, weights=count, minlength=len(code)).astype(np.int64)
-        rows.count_row = code.astype(np.int32)  # the low half
-        rows.count_ptr = np.searchsorted(code >> 32, np.arange(g.num_graphs + 1))
+            row = self.of[number]
+            some = g.node_ptr if step.kind == "nodes" else e.sub_ptr, row, np.ones(len(row), np.int64)
+            more = np.zeros(g.num_graphs + 1, np.int64), np.empty(0, np.int32)
+        room = len(some[1]) + len(more[1])
+        ptr, row, count = np.zeros(g.num_graphs + 1, np.int64), np.empty(room, np.int32), np.empty(room, np.int64)
+        count_by_graph(*some, *more, np.full(len(rows.keys), -1, np.int64), ptr, row, count)
+        rows.count_ptr, rows.count_row, rows.count = ptr, row[: ptr[-1]].copy(), count[: ptr[-1]].copy()
 
 
 def step_rows_of(graphs: GraphSet, edits: Edits, program: Program, kind: np.ndarray) -> list[StepRows]:

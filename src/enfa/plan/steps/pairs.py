@@ -42,8 +42,8 @@ class PairRows:
         room = int(np.where(self.complete, np.diff(self.ptr), nodes).sum())
         if room > hubs.STORED:
             raise ValueError(
-                f"Expected at most {hubs.STORED} (subgraph, node) pairs to write out (enfa.plan.hubs.STORED), got {room}, which take "
-                f"{8 * room / 2**30:.1f} GiB a step: what is spread from subgraphs, or passed along them, is another row in each. "
+                f"Expected at most {hubs.STORED} (subgraph, node) pairs to write out (enfa.plan.hubs.STORED), got {room}: "
+                f"{8 * room / 2**30:.1f} GiB a step, as what is spread from subgraphs or passed along them differs in each. "
                 f"Draw fewer subgraphs (Subsample) or smaller ones (EgoNets), or raise the limit where there is memory"
             )
         ptr, node, row = np.zeros_like(self.ptr), np.empty(room, np.int32), np.empty(room, np.int32)
