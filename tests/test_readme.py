@@ -22,13 +22,12 @@ def test_ten_lines_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert "rows in every layer of the conventional model" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/notation.md"])
-def test_links_lead_somewhere(page: str) -> None:
-    path = ROOT / page
-    targets = re.findall(r"\]\(([^)#]+)\)", path.read_text())
-    assert targets
-    for target in targets:
-        assert target.startswith("http") or (path.parent / target).exists(), target
+def test_links_lead_somewhere() -> None:
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    targets = [(page, target) for page in pages for target in re.findall(r"\]\(([^)#]+)\)", page.read_text())]
+    assert len({page for page, _ in targets}) > len(pages) / 2
+    for page, target in targets:
+        assert target.startswith("http") or (page.parent / target).exists(), (page.name, target)
 
 
 def test_figures_are_those_of_the_results(monkeypatch: pytest.MonkeyPatch) -> None:

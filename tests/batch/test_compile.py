@@ -153,3 +153,9 @@ def test_unclear_arguments_are_refused(graphs: list[Data]) -> None:
     odd.table = np.zeros(3)  # type: ignore[attr-defined]
     with pytest.raises(TypeError, match="NodeMarking to be plain values"):
         enfa.compile(graphs, odd, enfa.Spec(2), progress=False)
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, True, "2"])
+def test_threads(graphs: list[Data], threads: object) -> None:
+    with pytest.raises(ValueError, match=f"Expected threads to be an integer >= 1, or None .*, got {threads!r}$"):
+        enfa.compile(graphs, enfa.NodeMarking(), enfa.Spec(1), progress=False, threads=threads)  # type: ignore[arg-type]

@@ -55,13 +55,15 @@ def test_every_way_to_choose_graphs(compiled: enfa.CompiledDataset) -> None:
         assert compiled[chosen].y.tolist() == [2, 5]
     assert compiled[7].graph_ids.tolist() == [7]
     assert compiled[[5, 2]].graph_ids.tolist() == [5, 2]
+    assert compiled[-1].graph_ids.tolist() == [22] and compiled[[-23, 3, -2]].graph_ids.tolist() == [0, 3, 21]
 
 
 @pytest.mark.parametrize(
     ("chosen", "error", "message"),
     [
         ([0, 99], IndexError, "Expected graphs 0 to 22, got 0 to 99"),
-        ([-1], IndexError, "got -1 to -1"),
+        ([-24], IndexError, "Expected graphs 0 to 22, got -24 to -24"),
+        ([22, -1], ValueError, "at most once"),
         ([3, 3], ValueError, "at most once"),
         ([0.5], IndexError, "float64"),
         ([[1, 2]], IndexError, "shape [1, 2]"),

@@ -10,7 +10,6 @@ import re
 import stat
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -191,11 +190,11 @@ def _write_for_ever(datasets: list[enfa.CompiledDataset], path: Path, started: o
 
 def test_kill_9_at_random_moments(tmp_path: Path) -> None:
     """Fifty times, half of them with an old file there: one of the whole files is there afterwards, or none."""
-    noise = np.random.default_rng(0).normal(size=(400_000, 1))  # does not compress: a file of some MB
+    noise = torch.from_numpy(np.random.default_rng(0).normal(size=(4, 100_000)))  # does not compress: a file of some MB
     datasets = []
     for seed in (0, 1):
         compiled = enfa.compile(random_graphs(4, 6, seed=seed), enfa.NodeMarking(), enfa.Spec(1), progress=False)
-        compiled.sources = replace(compiled.sources, start_graph=(noise[:, 0] * 2**40).astype(np.int64))
+        compiled.y = noise
         datasets.append(compiled)
     keys, outcomes = [compiled.key for compiled in datasets], []
     fork, wait = multiprocessing.get_context("fork"), random.Random(0)

@@ -80,6 +80,31 @@ def test_wrong_settings(tmp_path: Path, write: Callable[..., Path]) -> None:
     refused(tmp_path, "has folds 0 to 9, got fold 10", "train", write(), "fold=10", "--no-progress")
     refused(tmp_path, "devices=2, PyTorch sees 0", "train", write(), "devices=2", "accelerator=gpu", "--no-progress")
     refused(tmp_path, "numbers such as 0-9", "sweep", write(), "--folds", "a-b")
+    for threads in (0, -1):
+        message = f"Expected threads >= 1, or null for as many as there are cores, got {threads}"
+        refused(tmp_path, message, "train", write(), f"threads={threads}")
+
+
+@pytest.mark.parametrize("text", ["[1", "{a", "'x", "!!python/name:os.system", "a: b: c", "@", "&x *y"])
+def test_broken_yaml(tmp_path: Path, write: Callable[..., Path], text: str) -> None:
+    for command in ("train", "test", "sweep"):
+        refused(tmp_path, f"Expected a value for lr, got {text!r}", command, write(), f"lr={text}")
+    refused(tmp_path, "Expected a value for a, got", "train", write(), f"a={text}")
+    if ":" not in text:  # which would begin the next parameter
+        policy = f"ego_nets:hops={text}"
+        refused(tmp_path, "Expected YAML in the policy", "inspect", tmp_path / "d.npz", "--policy", policy)
+    bad = tmp_path / "bad.yaml"
+    bad.write_text(f"dataset: {text}\n")
+    refused(tmp_path, f"{bad} is not YAML: ", "train", bad)
+
+
+def test_policies_that_are_none(tmp_path: Path, write: Callable[..., Path]) -> None:
+    write()
+    refused(tmp_path, "Expected YAML in the policy '{name: ['", "inspect", tmp_path / "d.npz", "--policy", "{name: [")
+    refused(tmp_path, "Expected a policy such as {name", "inspect", tmp_path / "d.npz", "--policy", "{nodes}")
+    config = write(policy_params=None)
+    refused(tmp_path, "Expected policy_params to be a mapping, got None", "train", config, "policy_params.isolate=true")
+
 
 
 def test_runs_are_not_overwritten_nor_mixed_up(tmp_path: Path, write: Callable[..., Path]) -> None:
@@ -133,6 +158,11 @@ def test_predictions_are_not_overwritten(tmp_path: Path, write: Callable[..., Pa
     out.write_text("mine")
     refused(tmp_path, "--force replaces it", "predict", last, tmp_path / "d.npz", "--out", out)
     refused(tmp_path, "There is no input file", "predict", last, tmp_path / "no.npz", "--out", tmp_path / "q.csv")
+    # what is read is missed first, whatever stands where the predictions are to go
+    refused(tmp_path, "There is no checkpoint", "predict", tmp_path / "no.ckpt", tmp_path / "no.npz", "--out", out)
+    refused(tmp_path, "There is no input file", "predict", last, tmp_path / "no.npz", "--out", out)
+    folder = "Expected --out to be a file, got the folder"
+    refused(tmp_path, folder, "predict", last, tmp_path / "d.npz", "--out", tmp_path, "--force")
     write_npz(tmp_path / "more.npz", node_label=np.arange(90) % 4)
     message = "Expected node features column 0 to be below 3, got 3"
     refused(tmp_path, message, "predict", last, tmp_path / "more.npz", "--out", tmp_path / "q.csv")

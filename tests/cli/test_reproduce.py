@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -34,3 +35,11 @@ def test_accuracy_alone(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["reproduce", "--data", str(tmp_path), "--out", str(out), "--only", "accuracy"])
     assert result.exit_code == 0, result.output
     assert "76.9 ± 3.9" in (out / "index.html").read_text()
+
+
+def test_lines_where_there_is_no_terminal(tmp_path: Path) -> None:
+    out = tmp_path / "report"
+    result = CliRunner().invoke(app, ["reproduce", "--data", str(tmp_path), "--out", str(out), "--only", "accuracy"])
+    lines = result.output.splitlines()
+    assert lines[0] == "Measuring accuracy; a line follows for each measurement."
+    assert re.fullmatch(r" *\d+ s  accuracy", lines[1]) and lines[2].startswith("Wrote"), lines

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from torch_geometric.data import Data, HeteroData
+from torch_geometric.data import Batch, Data, HeteroData
 
 from enfa.graphs import check_graphs
 from enfa.testing import random_graph
@@ -112,3 +112,20 @@ def test_input_is_not_changed() -> None:
     before = GOOD.clone()
     check_graphs([GOOD, GOOD])
     assert torch.equal(before.x, GOOD.x) and torch.equal(before.edge_index, GOOD.edge_index)
+
+
+def test_what_is_no_list_of_graphs() -> None:
+    one = Batch.from_data_list([GOOD, GOOD])
+    for graphs, message in (
+        ((g for g in [GOOD]), r"got generator: pass list\(...\) of it$"),
+        (iter([GOOD]), r"got list_iterator: pass list\(...\) of it$"),
+        ({0: GOOD}.values(), r"got dict_values: pass list\(...\) of it$"),
+        (GOOD, r"got a single Data object: wrap it as \[graph\]$"),
+        (one, r"got a Batch of 2: batch.to_data_list\(\) takes it apart$"),
+        (3, "got int$"),
+    ):
+        with pytest.raises(TypeError, match="^Expected a list of graphs, " + message):
+            check_graphs(graphs)
+    with pytest.raises(TypeError, match=r"^graph 1: Expected a single graph, got a Batch of 2: batch.to_data_list"):
+        check_graphs([GOOD, one])
+    assert check_graphs(one.to_data_list()).num_graphs == check_graphs((GOOD, GOOD)).num_graphs == 2

@@ -44,3 +44,21 @@ def test_what_a_plan_does_not_read_it_does_not_hold(kind: str) -> None:
 def test_unknown() -> None:
     error = unknown("pet", "dgo", ["cat", "dog"])
     assert str(error) == "Expected pet to be one of cat, dog, got 'dgo' (did you mean 'dog'?)"
+
+
+def test_what_has_a_spec_is_no_spec() -> None:
+    graphs, model = [random_graph(3)], enfa.DSGNN(3, 4, 2, 1)
+    plan = enfa.make_plan(graphs, enfa.NodeMarking(), model.spec)
+    for make in (enfa.make_plan, enfa.compile):
+        with pytest.raises(TypeError, match=r"^Expected a Spec, such as model.spec, got DSGNN: pass model.spec$"):
+            make(graphs, enfa.NodeMarking(), model)
+        with pytest.raises(TypeError, match=r"got Plan: pass plan.spec$"):
+            make(graphs, enfa.NodeMarking(), plan)
+        with pytest.raises(TypeError, match=r"got the class DSGNN$"):
+            make(graphs, enfa.NodeMarking(), enfa.DSGNN)
+        with pytest.raises(TypeError, match=r"got int$"):
+            make(graphs, enfa.NodeMarking(), 3)
+        with pytest.raises(TypeError, match=r"^Expected a list of graphs, got Plan$"):
+            make(plan, enfa.NodeMarking(), model.spec)
+        with pytest.raises(TypeError, match=r"^Expected a list of graphs, got DSGNN$"):
+            make(model, enfa.NodeMarking(), model.spec)

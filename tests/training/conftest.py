@@ -65,6 +65,20 @@ def config_file(tmp_path: Path, npz: Path) -> Callable[..., Path]:
     return write
 
 
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, bytes]:
+    """A config file that has been trained, its graphs, and the bytes of its last checkpoint."""
+    from enfa.training import fit, read_config
+    from enfa.training.run import LAST, folder_of
+
+    folder = tmp_path_factory.mktemp("run")
+    npz, path = write_npz(folder / "tiny.npz", np.arange(40) % 2), folder / "tiny.yaml"
+    path.write_text(yaml.safe_dump({"dataset": str(npz), "out": str(folder / "runs"), **SETTINGS, "epochs": 2}))
+    config = read_config(path)
+    fit(config, progress=False)
+    return path, npz, (folder_of(config) / LAST).read_bytes()
+
+
 @pytest.fixture
 def enfa() -> Callable[..., subprocess.CompletedProcess[str]]:
     """The command line in a process of its own."""

@@ -37,6 +37,29 @@ def test_predictions_of_an_npz_file(tmp_path: Path, config_file: Callable[..., P
     assert [int(r["class"]) for r in rows] == expected.argmax(1).tolist()
 
 
+@pytest.mark.parametrize("cache", ["c", "c.enfa"])
+def test_a_checkpoint_names_no_file_to_read_or_write(
+    tmp_path: Path, config_file: Callable[..., Path], npz: Path, cache: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the cache of the training graphs, nor the dataset and the folders that the settings hold."""
+    (tmp_path / "trained").mkdir()
+    monkeypatch.chdir(tmp_path / "trained")
+    config = read_config(config_file(epochs=1, cache=cache, out="runs"))
+    fit(config, progress=False)
+    given, new = tmp_path / "given.ckpt", tmp_path / "new.npz"
+    (folder_of(config) / LAST).rename(given)
+    npz.rename(new)  # what it was trained on is not there any more
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    first = predict(given, new)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert predict(given, new) == first
+    assert not list((tmp_path / "elsewhere").iterdir())
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    (tmp_path / "elsewhere" / "c.enfa").write_text("no dataset")  # which would be refused
+    assert predict(given, new) == first
+
+
 def test_a_model_says_what_it_was_trained_on(config_file: Callable[..., Path], npz: Path) -> None:
     settings = {"policy": "node_deletion", "policy_params": {"isolate": True}, "model": "dss", "fold": 2, "seed": 5}
     config = read_config(config_file(epochs=1, **settings))

@@ -19,7 +19,12 @@ try:
 except ImportError:  # a system without such locks: left-overs stay
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["write_atomically"]
+__all__ = ["named", "write_atomically"]
+
+
+def named(error: OSError, path: Path) -> OSError:
+    """The same error, with the file that it is about."""
+    return error if error.errno is None else OSError(error.errno, error.strerror, str(path))
 
 
 def _lock(file: IO[bytes], wait: bool = False) -> bool:
@@ -66,6 +71,9 @@ def write_atomically(path: Path, parts: Iterable[bytes]) -> None:
                     return
             os.replace(partial, path)
             return
+        except OSError as error:  # a full disk, say: writing does not know the name of what it writes
+            partial.unlink(missing_ok=True)
+            raise named(error, path) from error
         except BaseException:
             partial.unlink(missing_ok=True)
             raise

@@ -17,7 +17,7 @@ from enfa.edits import Policy
 from enfa.graphs import check_graphs
 from enfa.graphs.labels import labels
 from enfa.plan.gradients import refuse_gradients
-from enfa.plan.make import check_kind, edits_of, sources_of
+from enfa.plan.make import check_kind, check_spec, edits_of, sources_of
 from enfa.plan.spec import Spec
 
 __all__ = ["compile"]
@@ -48,6 +48,9 @@ def compile(
     thread the affected rows of about 3 million (subgraph, node) pairs, 24 bytes each.
     """
     check_kind(kind)
+    check_spec(spec)
+    if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
+        raise ValueError(f"Expected threads to be an integer >= 1, or None for as many as there are cores, got {threads!r}")
     graphs = check_graphs(dataset)
     refuse_gradients(dataset)
     y = labels(dataset)

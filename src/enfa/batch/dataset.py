@@ -87,7 +87,10 @@ class CompiledDataset:
         return int(self.sources.sub_size.sum())
 
     def positions(self, graphs: int | Sequence[int] | np.ndarray | Tensor | slice) -> np.ndarray:
-        """Positions of graphs from a number, numbers, a slice or a mask; each at most once, as in a batch."""
+        """Positions of graphs from a number, numbers, a slice or a mask; each at most once, as in a batch.
+
+        Numbers below 0 count from the end, as in a list.
+        """
         if isinstance(graphs, slice):
             graphs = np.arange(len(self))[graphs]
         ids = np.atleast_1d(np.asarray(graphs))
@@ -98,9 +101,10 @@ class CompiledDataset:
         if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
             raise IndexError(f"Expected a list of graph numbers, got {ids.dtype} of shape {list(ids.shape)}")
         ids = ids.astype(np.int64)
+        if ids.size and not (ids.min() >= -len(self) and ids.max() < len(self)):
+            raise IndexError(f"Expected graphs 0 to {len(self) - 1}, got {ids.min()} to {ids.max()}")
+        ids = np.where(ids < 0, ids + len(self), ids)
         ordered = np.sort(ids)
-        if ids.size and not (ordered[0] >= 0 and ordered[-1] < len(self)):
-            raise IndexError(f"Expected graphs 0 to {len(self) - 1}, got {ordered[0]} to {ordered[-1]}")
         if (ordered[1:] == ordered[:-1]).any():
             raise ValueError("Expected each graph at most once, got some twice")
         return ids

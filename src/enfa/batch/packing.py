@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -42,15 +43,20 @@ def pack(array: np.ndarray, delta: bool = True) -> tuple[np.ndarray, dict[str, A
 
 
 def unpack(data: np.ndarray, how: dict[str, Any]) -> np.ndarray:
-    """The array that was packed."""
+    """The array that was packed. Raises a ValueError for bytes that hold another number of numbers than ``how`` says."""
     import zstandard  # here, so that plans can be made where it is missing
 
     dtype, shape = np.dtype(how["dtype"]), tuple(how["shape"])
-    size = int(np.prod(shape))
+    size = math.prod(shape)
     stored = np.dtype(f"<i{how['width']}") if how["width"] else dtype
-    raw = zstandard.ZstdDecompressor().decompress(data.data, max_output_size=max(size * stored.itemsize, 1))
-    if len(raw) != size * stored.itemsize:
-        raise ValueError(f"Expected {size * stored.itemsize} bytes, got {len(raw)}")
+    try:
+        # asked first: as much as the frame says would be allocated
+        held = zstandard.frame_content_size(data.data)
+        raw = zstandard.ZstdDecompressor().decompress(data.data) if held == size * stored.itemsize else b""
+    except zstandard.ZstdError as error:
+        raise ValueError(f"Expected a zstd frame, got something else ({error})") from error
+    if held != size * stored.itemsize or len(raw) != held:
+        raise ValueError(f"Expected {size * stored.itemsize} bytes, got {held}")
     if not how["width"]:
         planes = np.frombuffer(raw, np.uint8).reshape(dtype.itemsize, size)
         return planes.T.copy().reshape(-1).view(dtype).reshape(shape)

@@ -2,25 +2,31 @@
 
 A file is a safetensors image (packed arrays, and a JSON header as one more of them) and behind it a trailer: eight
 bytes that say what it is and a BLAKE2 digest of all that stands before. There is no pickle. A crash in writing leaves
-the old file or none; a file that was cut short, or in which a single bit differs, is refused.
+the old file or none; a file that was cut short, or in which a single bit differs, is refused. One that somebody has written
+with another digest may hold wrong numbers, but none that point outside of its arrays (``enfa.batch.check_file``).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from enfa import edits as own
 from enfa.batch.atomic import write_atomically
+from enfa.batch.check_file import check_arrays, check_shapes
 from enfa.batch.dataset import CompiledDataset
+from enfa.batch.header import CorruptFileError, check_header, read_header
 from enfa.batch.key import FORMAT, params_of
 from enfa.batch.packing import pack, unpack
 from enfa.edits import Edits, Policy
@@ -28,16 +34,11 @@ from enfa.graphs import GraphSet
 from enfa.plan.distinct import DistinctLayer, DistinctRows
 from enfa.plan.intern import KeyTable
 from enfa.plan.slice import Sources
-from enfa.plan.spec import Spec
 
 __all__ = ["CorruptFileError", "load_compiled", "save_compiled", "stored_bytes"]
 
 _MAGIC = b"ENFA0001"
 _TRAILER = len(_MAGIC) + 32
-
-
-class CorruptFileError(ValueError):
-    """A stored file that is not what was written."""
 
 
 def _table_arrays(table: KeyTable) -> dict[str, np.ndarray]:
@@ -109,7 +110,21 @@ def _read(path: Path) -> dict[str, np.ndarray]:
     image = memoryview(data)[:-_TRAILER]
     if hashlib.blake2b(image, digest_size=32).digest() != data[-32:]:
         raise CorruptFileError(f"{path}: damaged: its checksum does not match its {len(data)} bytes")
-    return load(bytes(image))
+    try:
+        return load(bytes(image))
+    except (SafetensorError, KeyError, ValueError, TypeError) as error:
+        raise CorruptFileError(f"{path}: damaged: no arrays as they were written ({error})") from error
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Errors say which file it is."""
+    try:
+        yield
+    except CorruptFileError as error:
+        raise CorruptFileError(f"{path}: damaged: {error}") from error
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def _differences(key: dict[str, Any], expect: dict[str, Any]) -> list[str]:
@@ -122,8 +137,22 @@ def _policy(key: dict[str, Any]) -> Policy | None:
     """The policy that a header names, if it is one of this package's."""
     cls = getattr(own, key["policy"], None)
     if isinstance(cls, type) and issubclass(cls, Policy) and cls.name() in own.POLICIES:
-        return own.policy_from(cls.name(), **key["params"])
+        try:
+            return own.policy_from(cls.name(), **key["params"])
+        except (ValueError, TypeError, RecursionError) as error:
+            raise CorruptFileError(f"'header.key.params' do not make a policy: {error}") from error
     return None
+
+
+def _unpacked(packed: dict[str, np.ndarray], how: dict[str, Any]) -> dict[str, np.ndarray]:
+    def one(name: str) -> np.ndarray:
+        try:
+            return unpack(packed[name], how[name])
+        except ValueError as error:
+            raise CorruptFileError(f"'{name}': {error}") from error
+
+    with ThreadPoolExecutor() as pool:
+        return dict(zip(packed, pool.map(one, packed)))
 
 
 def load_compiled(
@@ -136,18 +165,21 @@ def load_compiled(
     """
     path = Path(path)
     packed = _read(path)
-    header = json.loads(packed.pop("header").tobytes())
-    key = header["key"]
+    with _naming(path):
+        raw = read_header(packed)
     wanted = {"format": FORMAT, **(expect or {})}
     if policy is not None:
         wanted |= {"policy": type(policy).__name__, "params": params_of(policy)}
-    different = _differences(key, wanted)
+    different = _differences(raw["key"], wanted)
     if different:
         what = "; ".join(different)
         raise ValueError(f"{path} was compiled for something else; delete it or choose another: {what}")
-    with ThreadPoolExecutor() as pool:
-        jobs = {name: pool.submit(unpack, data, header["arrays"][name]) for name, data in packed.items()}
-        arrays = {name: job.result() for name, job in jobs.items()}
+    with _naming(path):
+        header = check_header(raw, packed)
+        check_shapes(header)
+        arrays = _unpacked(packed, header.arrays)
+        check_arrays(header, arrays)
+        policy = policy or _policy(header.key)
 
     def table(name: str) -> KeyTable | None:
         if f"{name}.own" not in arrays:
@@ -161,8 +193,7 @@ def load_compiled(
         assert found is not None
         return found
 
-    spec = Spec(**key["spec"])
-    limits = tuple(tuple(part) for part in header["limits"])
+    spec, limits = header.spec, header.limits
     values = {f.name: arrays.get(f"sources.{f.name}") for f in fields(Sources) if f.name not in ("spec", "limits")}
     sources = Sources(spec=spec, limits=limits, **values)  # type: ignore[arg-type]
     rows, graphs = None, None
@@ -175,7 +206,7 @@ def load_compiled(
         ]
         rows = DistinctRows(
             required("start"), layers, required("deltas"), arrays["base_ptr"], arrays["base_row"], arrays["sub_delta"],
-            arrays["graph_rows"], header["affected"], arrays.get("sub_root"),
+            arrays["graph_rows"], header.affected, arrays.get("sub_root"),
             [arrays[f"layer{i}.node_context"] for i in range(spec.num_layers) if spec.context is not None],
             table("nodes"), arrays.get("node_sum"),
         )  # fmt: skip
@@ -185,4 +216,4 @@ def load_compiled(
             Edits(**{f.name: arrays.get(f"edits.{f.name}") for f in fields(Edits)}),  # type: ignore[arg-type]
         )
     y = torch.from_numpy(arrays["y"]) if "y" in arrays else None
-    return CompiledDataset(key, policy or _policy(key), spec, key["kind"], sources, rows, graphs, y)
+    return CompiledDataset(header.key, policy, spec, header.key["kind"], sources, rows, graphs, y)

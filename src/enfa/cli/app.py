@@ -26,7 +26,8 @@ from enfa.cli.train import train
 
 __all__ = ["app"]
 
-MISTAKES = (ValueError, TypeError, FileNotFoundError)  # what the package raises for wrong input
+# what the package raises for wrong input; and what the system does, for a full disk or a folder that may not be written
+MISTAKES = (ValueError, TypeError, OSError)
 
 
 class _Group(TyperGroup):
@@ -36,9 +37,11 @@ class _Group(TyperGroup):
         try:
             return super().invoke(ctx)
         except MISTAKES as error:
-            if ctx.params.get("debug"):
+            if ctx.params.get("debug") or isinstance(error, BrokenPipeError):  # which is no mistake: click ends quietly
                 raise
             line = " ".join(str(error).split()) or type(error).__name__
+            if isinstance(error, OSError) and error.filename is not None:
+                line = f"{error.filename}: {error.strerror}"
             # Text, not markup: messages are full of [brackets]
             Console(stderr=True).print(Text(f"Error: {line}", style="bold red"), soft_wrap=True)
             ctx.exit(2)

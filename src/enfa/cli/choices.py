@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -36,16 +37,23 @@ def policy_of(text: str) -> Policy:
     -1
     """
     if text.lstrip().startswith("{"):
-        given = yaml.safe_load(text)
-        if not isinstance(given.get("name"), str):
+        given = _yaml(text, text)
+        if not isinstance(given, dict) or not isinstance(given.get("name"), str):
             raise ValueError(f"Expected a policy such as {{name: ego_nets, hops: 2}}, got {text!r}")
         return policy_from(**given)
     name, *params = re.split(r":(?![^{]*\})", text.strip())  # not within braces
     pairs = [param.partition("=") for param in params]
     if any(not equals for _, equals, _ in pairs):
         raise ValueError(f"Expected a policy such as node_marking or ego_nets:hops=2, got {text!r}")
-    values = {key: yaml.safe_load(value) for key, _, value in pairs}
+    values = {key: _yaml(value, text) for key, _, value in pairs}
     return policy_from(name.replace("-", "_"), **values)
+
+
+def _yaml(value: str, text: str) -> Any:
+    try:
+        return yaml.safe_load(value)
+    except yaml.YAMLError as error:
+        raise ValueError(f"Expected YAML in the policy {text!r}, got {value!r}") from error
 
 
 def check_picture(path: Path | None) -> None:

@@ -33,9 +33,14 @@ def predict(
 
     Says on standard error what the model was trained on: dataset, policy, epoch and the metric it reached there.
     """
+    told = f"{checkpoint}: {trained_on(checkpoint)}"  # what is read is checked before what is written
+    if not graphs.is_file():
+        raise FileNotFoundError(f"There is no input file {graphs}")
+    if out.is_dir():
+        raise ValueError(f"Expected --out to be a file, got the folder {out}")
     if out.exists() and not force:
         raise ValueError(f"{out} exists: --force replaces it")
     rows = predict_rows(checkpoint, graphs, batch_size)
     write_csv(out, rows)
-    Console(stderr=True).print(f"{checkpoint}: {trained_on(checkpoint)}", markup=False, highlight=False, soft_wrap=True)
+    Console(stderr=True).print(told, markup=False, highlight=False, soft_wrap=True)
     Console().print(f"{len(rows)} predictions in {out}", markup=False, soft_wrap=True)

@@ -9,6 +9,7 @@ from typing import Annotated
 import torch
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from enfa.report.data import open_source
 from enfa.report.reproduce import check_sections, measure, open_store, write_pages
@@ -56,9 +57,14 @@ def reproduce(
     settings = _settings(quick, device, datasets, memory_gb)
     source = open_source(None if root else data, root)
     store = open_store(out, settings, fresh)
+    if not console.is_terminal:  # where a status line is not shown: a line for every measurement
+        console.print(f"Measuring {', '.join(sections)}; a line follows for each measurement.", soft_wrap=True)
     with console.status("starting") as status:
         for done in measure(sections, source, settings, store, results):
-            status.update(f"[dim]{time.perf_counter() - began:4.0f} s[/]  {done}")
+            line = f"[dim]{time.perf_counter() - began:4.0f} s[/]  {escape(done)}"
+            status.update(line)
+            if not console.is_terminal:
+                console.print(line, soft_wrap=True)
     ok = write_pages(out)
     console.print(f"Wrote {out / 'index.html'} and {out / 'report.md'} in {time.perf_counter() - began:.0f} s.")
     if not ok:

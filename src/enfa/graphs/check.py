@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
 from enfa.graphs.graphset import GraphSet
 from enfa.graphs.kinds import distinct_rows
 
-__all__ = ["check_graphs"]
+__all__ = ["check_graphs", "check_sequence"]
+
+_APART = "batch.to_data_list() takes it apart"
 
 
 def _features(value: object, name: str, count: int, what: str, position: int) -> np.ndarray:
@@ -71,6 +73,20 @@ def _stack(parts: list[np.ndarray], name: str, where: list[int]) -> np.ndarray:
     return np.concatenate(parts)
 
 
+def check_sequence(graphs: object) -> None:
+    """Refuse what is no list of graphs, and say how it becomes one."""
+    if isinstance(graphs, Batch):
+        raise TypeError(f"Expected a list of graphs, got a Batch of {graphs.num_graphs}: {_APART}")
+    if isinstance(graphs, Data):
+        raise TypeError("Expected a list of graphs, got a single Data object: wrap it as [graph]")
+    name = type(graphs).__name__
+    if isinstance(graphs, Iterator):  # it could be read only once
+        raise TypeError(f"Expected a list of graphs, got {name}: pass list(...) of it")
+    if not hasattr(graphs, "__len__") or not hasattr(graphs, "__getitem__"):
+        hint = ": pass list(...) of it" if isinstance(graphs, Iterable) else ""
+        raise TypeError(f"Expected a list of graphs, got {name}{hint}")
+
+
 def check_graphs(graphs: Sequence[Data]) -> GraphSet:
     """Check PyG graphs and join them into a :class:`GraphSet`. Cost: one pass over the data.
 
@@ -79,14 +95,15 @@ def check_graphs(graphs: Sequence[Data]) -> GraphSet:
 
     Raises a ``TypeError`` or ``ValueError`` that names the first offending graph by position.
     """
-    if isinstance(graphs, Data):
-        raise TypeError("Expected a list of graphs, got a single Data object: wrap it as [graph]")
+    check_sequence(graphs)
     if len(graphs) == 0:
         raise ValueError("Expected at least one graph, got an empty list")
     xs, attrs, edges = [], [], []
     for position, data in enumerate(graphs):
         if not isinstance(data, Data):
             raise TypeError(f"graph {position}: Expected torch_geometric Data, got {type(data).__name__}")
+        if isinstance(data, Batch):
+            raise TypeError(f"graph {position}: Expected a single graph, got a Batch of {data.num_graphs}: {_APART}")
         if data.x is None:
             raise ValueError(
                 f"graph {position}: Expected node features 'x', got none "

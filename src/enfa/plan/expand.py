@@ -11,7 +11,7 @@ from enfa.graphs import GraphSet
 from enfa.graphs.graphset import ranges
 from enfa.plan.spec import Spec
 
-__all__ = ["Expanded", "edge_tables", "expand", "largest_values"]
+__all__ = ["Expanded", "edge_tables", "expand", "largest_value", "largest_values"]
 
 _MOST = 2**31  # pairs; their arrays alone would take 100 GiB
 
@@ -84,12 +84,13 @@ def edge_tables(
     return np.repeat(edge_attr, len(edge_marks), axis=0), np.tile(edge_marks, (len(edge_attr), 1))
 
 
+def largest_value(array: np.ndarray | None) -> tuple[int, ...]:
+    """The largest value of each categorical column; nothing for floats."""
+    if array is None or array.dtype.kind != "i" or len(array) == 0:
+        return ()
+    return tuple(int(v) for v in array.max(axis=0))
+
+
 def largest_values(graphs: GraphSet) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The largest value of each categorical column of x and of edge_attr; nothing for float features."""
-
-    def largest(array: np.ndarray | None) -> tuple[int, ...]:
-        if array is None or array.dtype.kind != "i" or len(array) == 0:
-            return ()
-        return tuple(int(v) for v in array.max(axis=0))
-
-    return largest(graphs.x), largest(graphs.edge_attr)
+    return largest_value(graphs.x), largest_value(graphs.edge_attr)

@@ -21,7 +21,7 @@ from enfa.plan.slice import Slicer, Sources
 from enfa.plan.spec import Spec
 from enfa.plan.table import Plan
 
-__all__ = ["KINDS", "check_kind", "edits_of", "local_roots", "make_plan", "plan_of", "sources_of", "unknown"]
+__all__ = ["KINDS", "check_kind", "check_spec", "edits_of", "local_roots", "make_plan", "plan_of", "sources_of", "unknown"]
 
 KINDS = ("full", "ego", "distinct")
 
@@ -30,6 +30,16 @@ def check_kind(kind: str) -> str:
     if kind not in KINDS:
         raise unknown("the kind of plan", kind, KINDS)
     return kind
+
+
+def check_spec(spec: Spec) -> Spec:
+    """Refuse what has a spec, a model or a plan, in its place."""
+    if isinstance(spec, Spec):
+        return spec
+    got = f"the class {spec.__name__}" if isinstance(spec, type) else type(spec).__name__
+    if isinstance(getattr(spec, "spec", None), Spec):
+        got += f": pass {'plan' if isinstance(spec, Plan) else 'model'}.spec"
+    raise TypeError(f"Expected a Spec, such as model.spec, got {got}")
 
 
 def edits_of(graphs: GraphSet, policy: Policy, spec: Spec) -> Edits:
@@ -98,6 +108,7 @@ def make_plan(graphs: Sequence[Data], policy: Policy, spec: Spec, kind: str = "d
     ``plan.y`` are the graphs' labels, stacked; None where they have none, or none that can be stacked (those of nodes).
     """
     check_kind(kind)
+    check_spec(spec)
     graph_set = check_graphs(graphs)
     y, edits = labels_of_graphs(graphs), edits_of(graph_set, policy, spec)
     names = needing(graphs)

@@ -61,7 +61,8 @@ class Bags:
     using: np.ndarray  # int64 [graphs]: how many of them each graph has
     base: np.ndarray  # int32 [B], the graphs' base pools one behind the other; rows in the whole dataset
     base_graph: np.ndarray  # int64 [B]
-    nodes: np.ndarray  # int64 [N], numbers in the whole dataset
+    num_nodes: int  # of the graphs
+    nodes: np.ndarray  # int64 [N], numbers in the whole dataset; none where there are no contexts
 
     @property
     def copies_type(self) -> type[np.signedinteger]:
@@ -181,8 +182,9 @@ class Slicer:
         sub_size = s.sub_size[sub]
         pooled = rows.base_ptr[graphs + 1] - rows.base_ptr[graphs]
         base = rows.base_row[ranges(rows.base_ptr[graphs], pooled)], np.repeat(np.arange(len(graphs)), pooled)
-        nodes = ranges(s.node_ptr[graphs], s.node_ptr[graphs + 1] - s.node_ptr[graphs])
-        return Bags(sub, sub_graph, sub_size, int(sub_size.sum()), edited, using, *base, nodes)
+        count = s.node_ptr[graphs + 1] - s.node_ptr[graphs]
+        nodes = ranges(s.node_ptr[graphs], count) if rows.node_context else count[:0]
+        return Bags(sub, sub_graph, sub_size, int(sub_size.sum()), edited, using, *base, int(count.sum()), nodes)
 
     def _plan(self, graphs: np.ndarray, subs: np.ndarray | None, all_tables: bool, runs: bool) -> Plan:
         spec, tables, bags = self.sources.spec, self.rows, self.bags(graphs, subs)
@@ -284,7 +286,7 @@ class Slicer:
             ),
             limits=s.limits,
             num_pairs=bags.num_pairs,
-            num_nodes=len(bags.nodes),
+            num_nodes=bags.num_nodes,
             graph_ids=tensor(graphs),
         )
         plan.cache["feature"] = each_once(len(start))  # what ``derive.readers`` would find

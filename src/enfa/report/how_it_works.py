@@ -29,7 +29,7 @@ def _policy_data(sharing: Sharing) -> dict[str, Any]:
     base = sharing.base.tolist()
     rows = sharing.rows.tolist()
     for layer, count in enumerate(sharing.distinct):
-        classes = set(base[layer]) | {r for of in rows[layer] for r in of if r >= 0}
+        classes = {r for of in rows[layer] for r in of if r >= 0}
         if len(classes) != count:
             raise ValueError(f"Expected {count} distinct rows in table {layer} of the plan, got {len(classes)} classes")
     reached = (sharing.rows != sharing.base[:, None, :]) & (sharing.rows >= 0)

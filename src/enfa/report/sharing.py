@@ -32,7 +32,7 @@ class Sharing:
     node_mark: np.ndarray  # int [S, n]
     edge_value: np.ndarray  # int [S, M]: a mark, 0, or -1 where a subgraph lacks the edge
     conventional: int  # rows of the full plan, in every table
-    distinct: list[int]  # rows of the distinct plan, tables 0…L; it leaves out base rows that nothing reads
+    distinct: list[int]  # rows of the distinct plan, tables 0…L: those of subgraphs, not of the unedited graph alone
 
     def of(self, subgraphs: np.ndarray) -> Sharing:
         """Some subgraphs only; row numbers and totals stay those of the whole bag."""

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-import pickle
-import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 from enfa.nn.models.base import SubgraphGNN
 from enfa.training.build import Problem, make_model
 from enfa.training.config import MODEL, RUNS_ON, Config
 
-__all__ = ["check_same_model", "check_same_run", "load_checkpoint", "load_model", "trained_on"]
+__all__ = [
+    "check_resumable", "check_same_model", "check_same_run", "check_weights", "load_checkpoint", "load_model", "trained_on",
+]  # fmt: skip
+
+
+# what enfa train writes beside Lightning's own: checked here, because a file with another layout would fail anywhere
+_PARTS: dict[str, type | tuple[type, ...]] = {
+    "version": str, "config": dict, "problem": dict, "curve": list, "seconds": (int, float), "state_dict": dict,
+}  # fmt: skip
+_TO_RESUME = ("epoch", "global_step", "loops", "callbacks", "optimizer_states", "lr_schedulers")
 
 
 def load_checkpoint(path: str | Path) -> dict[str, Any]:
@@ -23,18 +32,78 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"There is no checkpoint {path}")
-    try:
-        checkpoint = torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, zipfile.BadZipFile, ValueError) as error:
-        reason = str(error).split("\n")[0]
-        raise ValueError(f"{path} is damaged, or no checkpoint of plain tensors ({reason})") from error
-    if not isinstance(checkpoint, dict) or "enfa" not in checkpoint:
+    if not path.stat().st_size:
+        raise ValueError(f"{path} is empty: Expected a checkpoint of enfa train")
+    with path.open("rb") as file:
+        try:
+            checkpoint = torch.load(file, map_location="cpu", weights_only=True)
+        except Exception as error:  # whatever unpickling some bytes may come to
+            reason = str(error).split("\n")[0] or type(error).__name__
+            raise ValueError(f"{path} is damaged, or no checkpoint of plain tensors ({reason})") from error
+    if not isinstance(checkpoint, dict) or not isinstance(checkpoint.get("enfa"), dict):
         raise ValueError(f"{path} is no checkpoint of enfa train")
+    parts = {**checkpoint["enfa"], "state_dict": checkpoint.get("state_dict")}
+    wrong = [name for name, kind in _PARTS.items() if not isinstance(parts.get(name), kind)]
+    if not wrong and not all(isinstance(row, dict) and row.keys() >= {"epoch", "score"} for row in parts["curve"]):
+        wrong = ["curve"]
+    if wrong:
+        raise ValueError(
+            f"{path} is {_version_of(checkpoint)}: Expected it to hold {', '.join(wrong)}, got none, or something else"
+        )
+    with _naming(path, checkpoint):
+        Config.make(checkpoint["enfa"]["config"])
+        Problem(**checkpoint["enfa"]["problem"])
     return checkpoint
+
+
+def _version_of(checkpoint: dict[str, Any]) -> str:
+    """In words: which version has written it."""
+    from enfa import __version__
+
+    there = checkpoint["enfa"].get("version")
+    if there == __version__:
+        return "a damaged checkpoint"
+    return f"a checkpoint of another version ({there!r} there, {__version__!r} here)"
+
+
+@contextmanager
+def _naming(path: str | Path, checkpoint: dict[str, Any]) -> Iterator[None]:
+    """What a checkpoint says of itself may make no sense here."""
+    try:
+        yield
+    except (ValueError, TypeError, RuntimeError) as error:
+        raise ValueError(f"{path} is {_version_of(checkpoint)}: {error}") from error
 
 
 def _config(checkpoint: dict[str, Any]) -> Config:
     return Config.make(checkpoint["enfa"]["config"])
+
+
+def check_weights(path: str | Path, checkpoint: dict[str, Any], module: nn.Module) -> None:
+    """Refuse a checkpoint that lacks a weight of the module, or has one of another shape, or one more."""
+
+    def shapes(state: dict[str, Any]) -> dict[str, list[int] | None]:
+        return {name: list(value.shape) if isinstance(value, Tensor) else None for name, value in state.items()}
+
+    there, here = shapes(checkpoint["state_dict"]), shapes(module.state_dict())
+    for name in sorted(there.keys() | here.keys()):
+        if name not in there or name not in here or there[name] != here[name]:
+            expected, got = (f"of shape {of[name]}" if name in of else "none" for of in (here, there))
+            raise ValueError(f"{path} is {_version_of(checkpoint)}: Expected '{name}' {expected}, got {got}")
+
+
+def check_resumable(path: str | Path, checkpoint: dict[str, Any], config: Config) -> None:
+    """Refuse to continue from weights alone, with other settings, or to an end that has been passed."""
+    check_same_run(path, checkpoint, config)
+    missing = [name for name in _TO_RESUME if name not in checkpoint]
+    if missing:
+        raise ValueError(f"{path} cannot be resumed: Expected it to hold {', '.join(missing)}, got weights only")
+    done = len(checkpoint["enfa"]["curve"])
+    if config.epochs < done:
+        raise ValueError(
+            f"{path} has {done} epochs behind it: Expected epochs >= {done} to go on from there, got {config.epochs}; "
+            f"another 'out' or 'name' begins anew"
+        )
 
 
 def _differences(there: Config, here: Config, names: Iterable[str]) -> str:
@@ -66,10 +135,10 @@ def load_model(path: str | Path) -> tuple[SubgraphGNN, Config, Problem]:
     """The trained model of a checkpoint, in evaluation mode, with its settings."""
     checkpoint = load_checkpoint(path)
     config, problem = _config(checkpoint), Problem(**checkpoint["enfa"]["problem"])
-    model = make_model(config, problem)
-    prefix = "model."
-    state = {k.removeprefix(prefix): v for k, v in checkpoint["state_dict"].items() if k.startswith(prefix)}
-    model.load_state_dict(state)
+    with _naming(path, checkpoint):
+        model = make_model(config, problem)
+    check_weights(path, checkpoint, nn.ModuleDict({"model": model}))
+    model.load_state_dict({k.removeprefix("model."): v for k, v in checkpoint["state_dict"].items()})
     return model.eval(), config, problem
 
 

@@ -110,6 +110,8 @@ class Config:
             if getattr(self, name) is not None:
                 real(name, getattr(self, name), **limits)
         check_file_name("name", self.name)
+        if self.threads is not None and self.threads < 1:
+            raise ValueError(f"Expected threads >= 1, or null for as many as there are cores, got {self.threads}")
         if self.readout in ("root", "node"):
             raise ValueError(f"Expected readout sum, mean or max, because labels are those of graphs, got {self.readout!r}")
         if self.graphed is True and (reason := self.not_graphed()):

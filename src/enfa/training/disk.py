@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from enfa.batch.atomic import named
+
 __all__ = ["write_csv", "write_json", "write_text"]
 
 
@@ -22,6 +24,9 @@ def write_text(path: Path, text: str) -> None:
             file.write(text)
         os.chmod(scratch, 0o644)
         os.replace(scratch, path)
+    except OSError as error:  # a full disk, say: writing does not know the name of what it writes
+        os.unlink(scratch)
+        raise named(error, path) from error
     except BaseException:
         os.unlink(scratch)
         raise

@@ -33,7 +33,7 @@ def _read(path: Path, below: tuple[Path, ...] = ()) -> dict[str, Any]:
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not YAML: {error}") from error
+        raise ValueError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(values, dict):
         raise ValueError(f"{path}: Expected 'setting: value' lines, got {type(values).__name__}")
     base = values.pop("base", None)
@@ -54,6 +54,12 @@ def _override(text: str) -> tuple[str, Any]:
         raise ValueError(f"Expected a value for {key}, got {value!r}") from error
 
 
+def _mapping(name: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"Expected {name} to be a mapping, got {value!r}")
+    return value
+
+
 def read_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     """The settings of a file: its ``base``'s (a path beside it), then its own, then ``key=value`` overrides.
 
@@ -67,7 +73,7 @@ def read_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
             outer, dot, inner = key.partition(".")
             if dot:
                 Config.make({"dataset": "", outer: {}})  # the setting exists, and is a mapping
-                value, key = {**values.get(outer, {}), inner: value}, outer
+                value, key = {**_mapping(outer, values.get(outer, {})), inner: value}, outer
             values[key] = value
         return Config.make(values)
     except ValueError as error:

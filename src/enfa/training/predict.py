@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,8 @@ def probabilities(checkpoint: str | Path, graphs: Sequence[Data], batch_size: in
     model, config, problem = load_model(checkpoint)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model = model.to(device)
-    compiled = compile_for(config, graphs, model)
+    # where and how it was trained is of no concern here: a checkpoint, which may be anybody's, names no file to read or write
+    compiled = compile_for(replace(config, cache=None, threads=None), graphs, model)
     logits = torch.cat([model(plan.to(device)).double().cpu() for plan in DataLoader(compiled, batch_size)])
     return (logits.softmax(1) if problem.task == "multiclass" else logits.sigmoid()), problem.task
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import time
 import warnings
 from collections.abc import Iterator
@@ -15,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 import yaml
 
+from enfa.batch.atomic import named
 from enfa.training.build import Problem, compile_for, open_benchmark
-from enfa.training.checkpoint import check_same_model, check_same_run, load_checkpoint
+from enfa.training.checkpoint import check_resumable, check_same_model, check_weights, load_checkpoint
 from enfa.training.config import Config
 from enfa.training.disk import write_json, write_text
 from enfa.training.graphed import uses_graphs
@@ -59,9 +61,16 @@ def needs_lightning() -> None:
         raise ValueError(f"Training needs Lightning and torchmetrics ({error}): pip install 'enfa[train]'") from error
 
 
+def _told_already(failed: threading.ExceptHookArgs) -> bool:
+    """Whether a thread's error will be raised by the main one: TensorBoard's writer keeps it for the next that writes."""
+    return isinstance(failed.exc_value, OSError) and type(failed.thread).__name__ == "_AsyncWriterThread"
+
+
 @contextmanager
 def _quietly() -> Iterator[None]:
     """Without Lightning's banners and advice."""
+    hook = threading.excepthook
+    threading.excepthook = lambda failed: None if _told_already(failed) else hook(failed)
     logs = [logging.getLogger(name) for name in ("lightning.pytorch", "pytorch_lightning")]
     before = [log.level for log in logs]
     for log in logs:
@@ -72,8 +81,20 @@ def _quietly() -> Iterator[None]:
                 warnings.filterwarnings("ignore", text)
             yield
     finally:
+        threading.excepthook = hook
         for log, level in zip(logs, before):
             log.setLevel(level)
+
+
+@contextmanager
+def _naming(folder: Path) -> Iterator[None]:
+    """Errors of the system say where they struck, also those of loggers, which do not."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            raise named(error, folder) from error
+        raise
 
 
 @dataclass
@@ -116,6 +137,7 @@ def _logger(folder: Path) -> Any:
 def _trainer(config: Config, folder: Path, progress: bool, deadline: float | None) -> pl.Trainer:
     from enfa.training.last import LastCheckpoint
     from enfa.training.lightning import pl
+    from enfa.training.whole import WholeCheckpoints
 
     Callback, ModelCheckpoint = pl.callbacks.Callback, pl.callbacks.ModelCheckpoint
 
@@ -159,6 +181,7 @@ def _trainer(config: Config, folder: Path, progress: bool, deadline: float | Non
         precision="32-true" if uses_graphs(config) else _PRECISION[config.precision],
         max_epochs=config.epochs,
         callbacks=callbacks,
+        plugins=[WholeCheckpoints()],
         logger=_logger(folder),
         enable_progress_bar=progress,
         enable_model_summary=False,
@@ -189,11 +212,12 @@ def fit(config: Config, *, resume: bool = False, progress: bool = True, deadline
         raise ValueError(f"Expected GPUs for accelerator=gpu and devices={config.devices}, PyTorch sees {there}")
     checkpoint = load_checkpoint(last) if resume else None
     if checkpoint is not None:
-        check_same_run(last, checkpoint, config)
+        check_resumable(last, checkpoint, config)
     run = prepare(config, progress)
     if checkpoint is not None:
         check_same_model(last, checkpoint, config, run.module.problem)
-    with _quietly():
+        check_weights(last, checkpoint, run.module)
+    with _quietly(), _naming(folder):
         trainer = _trainer(config, folder, progress, deadline)
         if trainer.is_global_zero:
             folder.mkdir(parents=True, exist_ok=True)
@@ -222,6 +246,7 @@ def evaluate(config: Config, checkpoint: str | Path | None = None, part: str = "
     found = load_checkpoint(path)
     run = prepare(config, progress)
     check_same_model(path, found, config, run.module.problem)
+    check_weights(path, found, run.module)
     run.batches.split = {**run.batches.split, "test": run.batches.split[part]}
     with _quietly():
         from enfa.training.lightning import pl

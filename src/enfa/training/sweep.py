@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from enfa.training.build import open_benchmark
-from enfa.training.checkpoint import check_same_run, load_checkpoint
+from enfa.training.checkpoint import check_resumable, load_checkpoint
 from enfa.training.config import Config
 from enfa.training.graphed import workers
 from enfa.training.record import Record
@@ -77,7 +77,7 @@ def _resumable(config: Config) -> bool:
     last = folder_of(config) / LAST
     if not last.exists():
         return False
-    check_same_run(last, load_checkpoint(last), config)
+    check_resumable(last, load_checkpoint(last), config)
     return True
 
 

@@ -61,24 +61,22 @@ def _backward_kernel(
         here = rows < end
         long = rows.to(tl.int64)[:, None]
         mask = here[:, None] & inside[None, :]
-        counts = tl.load(copies + rows, here, 0)
-        place = long * N + cols[None, :]
-        above, normal = above_relu(grad, z, place, mask, counts, mean, rstd, scale, shift, RELU, ACC)
-        of_z = row_gradients(above, normal, counts, total, plain, times, scale, ACC)
+        above, normal = above_relu(grad, z, long * N + cols[None, :], mask, mean, rstd, scale, shift, RELU, ACC)
+        of_z = row_gradients(above, normal, copies, rows, here, total, plain, times, scale, ACC)
         of_z = tl.where(mask, of_z, 0)
         held = here[:, None] & (k < K)[None, :]
         if INPUTS:
             of_x = tl.dot(of_z, whole, input_precision=PRECISION, out_dtype=ACC)
             tl.store(out + long * K + k[None, :], of_x.to(out.dtype.element_ty), held)
-        inputs = tl.load(x + long * K + k[None, :], held & (counts > 0)[:, None], 0)
+        inputs = tl.load(x + long * K + k[None, :], held, 0)
         of_weight = tl.dot(tl.trans(of_z), inputs, of_weight, input_precision=PRECISION, out_dtype=ACC)
     place = parts_out + part.to(tl.int64) * N * K + cols[:, None] * K + k[None, :]
     tl.store(place, of_weight, inside[:, None] & (k < K)[None, :])
 
 
-def _weight_gradient(of_z: Tensor, x: Tensor, copies: Tensor, *before: Any) -> Tensor:
+def _weight_gradient(of_z: Tensor, x: Tensor, *before: Any) -> Tensor:
     """Of a wide weight, and zeros for the bias behind it."""
-    shares = weight_parts(of_z, x, copies=copies, normed=Normed(*before) if before else None)
+    shares = weight_parts(of_z, x, normed=Normed(*before) if before else None)
     return add_parts(shares, of_z.shape[1], torch.float32)
 
 
@@ -109,7 +107,7 @@ class _LinearNorm(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         x, w, weight, bias, copies, z, saved, total, halves, back, *before = ctx.saved_tensors
         grad, (outs, ins) = grad.contiguous(), w.shape
-        sums = gradient_sums(grad, z, copies, saved, weight, bias, ctx.relu)
+        sums = gradient_sums(grad, z, saved, weight, bias, ctx.relu)
         inputs = ctx.needs_input_grad[0]
         if halves is None:
             parts, share = row_shares(len(x), TILE, SHARES)
@@ -132,7 +130,7 @@ class _LinearNorm(torch.autograd.Function):
             else:
                 of_z, of_params = turn_gradient(*known)
                 of_x = wide_times(of_z, split, w.shape, None, True) if inputs else None
-            of_w = ctx.beside.run(_weight_gradient, of_z, x, copies, *before)
+            of_w = ctx.beside.run(_weight_gradient, of_z, x, *before)
         of_weight, of_bias = (None, None) if weight is None else of_params.unbind(0)
         of_b = of_w[outs * ins :] if ctx.biased else None
         return of_x, of_w[: outs * ins].view(outs, ins), of_b, of_weight, of_bias, *(None,) * 7

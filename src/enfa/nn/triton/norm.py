@@ -89,13 +89,13 @@ def normalise(
 
 
 def gradient_sums(
-    grad: Tensor, x: Tensor, copies: Tensor, saved: Tensor, weight: Tensor | None, bias: Tensor | None, relu: bool
+    grad: Tensor, x: Tensor, saved: Tensor, weight: Tensor | None, bias: Tensor | None, relu: bool
 ) -> Tensor:
     """[2 * shares, C]: of what the ReLU let through its sums, then those of its products with the normalised rows."""
     grid, shape = _launch(*x.shape)
     sums = torch.empty(2 * grid[0], x.shape[1], dtype=saved.dtype, device=x.device)
     gradient_sums_kernel[grid](
-        grad, x, copies, saved, *scaling_of(saved, weight, bias), sums, len(x), grid[0],
+        grad, x, saved, *scaling_of(saved, weight, bias), sums, len(x), grid[0],
         C=x.shape[1], AFFINE=weight is not None, RELU=relu, ACC=accumulator(x.dtype), **shape,
     )  # fmt: skip
     return sums
@@ -137,7 +137,7 @@ class _Norm(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, bias, copies, saved, total = ctx.saved_tensors
         grad = grad.contiguous()
-        sums = gradient_sums(grad, x, copies, saved, weight, bias, ctx.relu)
+        sums = gradient_sums(grad, x, saved, weight, bias, ctx.relu)
         out, of_params = turn_gradient(grad, x, copies, saved, total, weight, bias, sums, ctx.relu)
         of_weight, of_bias = (None, None) if weight is None else of_params.unbind(0)
         return out, of_weight, of_bias, *(None,) * 4

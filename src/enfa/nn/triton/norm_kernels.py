@@ -4,8 +4,8 @@ The first kernel of each pair takes column sums over a share of the rows per pro
 those shares, in a fixed order, and then normalises its rows. Mean and variance are merged by Chan's formula, so nothing
 cancels, and are float32 whatever the rows are (float64 for float64 rows). The running buffers are updated on the way.
 
-A row that nobody counts may hold anything, NaN too, so it is not read: it counts as the mean, comes out
-as the bias, and no gradient comes from it.
+A row that nobody counts (the padding of a bucket) is not read for the statistics, comes out as the bias, and so stays finite
+however many norms follow: a product with its count, 0, is 0.
 
 All programs walk over the table side by side, and the second kernel the other way than the first: it meets the rows first
 that were read last, which the cache still holds.
@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 
 __all__ = [
-    "above_relu", "centred", "gradient_kernel", "gradient_sums_kernel", "load_scaling", "normalise_kernel", "normalised",
+    "above_relu", "gradient_kernel", "gradient_sums_kernel", "load_scaling", "normalise_kernel", "normalised",
     "row_gradients", "statistics_kernel", "total_gradients",
 ]  # fmt: skip
 
@@ -36,6 +36,7 @@ def statistics_kernel(
     for tile in range(part, tiles, tl.num_programs(0)):
         rows = tile * ROWS + tl.arange(0, ROWS)
         c = tl.load(copies + rows, rows < R, 0).to(ACC)
+        # a row that nobody counts is not even read: it may hold anything
         counted = (c > 0)[:, None] & inside[None, :]
         value = tl.load(x + rows.to(tl.int64)[:, None] * C + cols[None, :], counted, 0).to(ACC)
         count += c
@@ -66,15 +67,9 @@ def load_scaling(
 
 
 @triton.jit
-def centred(x, place, counted, mean, ACC: tl.constexpr):
-    """Rows less their mean; 0 where a row does not count."""
-    return tl.where(counted, tl.load(x + place, counted, 0).to(ACC) - mean[None, :], 0)
-
-
-@triton.jit
-def normalised(away, scale, shift, RELU: tl.constexpr):
-    """Normalised rows, behind the ReLU, from centred ones."""
-    value = away * scale[None, :] + shift[None, :]
+def normalised(value, mean, scale, shift, RELU: tl.constexpr):
+    """Normalised rows, behind the ReLU."""
+    value = (value - mean[None, :]) * scale[None, :] + shift[None, :]
     if RELU:
         value = tl.where(value <= 0, 0, value)  # not the maximum, which hides NaN
     return value
@@ -123,8 +118,9 @@ def normalise_kernel(
         rows = (tiles - 1 - tile) * ROWS + tl.arange(0, ROWS)
         mask = (rows < R)[:, None] & inside[None, :]
         place = rows.to(tl.int64)[:, None] * C + cols[None, :]
-        counted = mask & (tl.load(copies + rows, rows < R, 0) > 0)[:, None]
-        value = normalised(centred(x, place, counted, mean, ACC), scale, shift, RELU)
+        counted = (tl.load(copies + rows, rows < R, 0) > 0)[:, None]
+        value = tl.where(counted, tl.load(x + place, mask, 0).to(ACC), mean[None, :])
+        value = normalised(value, mean, scale, shift, RELU)
         tl.store(out + place, value.to(out.dtype.element_ty), mask)
 
 
@@ -142,28 +138,29 @@ def total_gradients(parts_in, of_params, num_parts, cols, inside, stores, C: tl.
 
 
 @triton.jit
-def row_gradients(above, normal, counts, total, plain, times, scale, ACC: tl.constexpr):
-    """The gradients of some rows in front of the norm; 0 for what does not count."""
-    common = (counts.to(ACC) / total)[:, None] * (plain[None, :] + normal * times[None, :])
+def row_gradients(above, normal, copies, rows, there, total, plain, times, scale, ACC: tl.constexpr):
+    """The gradients of some rows in front of the norm."""
+    weighing = (tl.load(copies + rows, there, 0).to(ACC) / total)[:, None]
+    # 0 times whatever an uncounted row holds
+    common = tl.where(weighing > 0, weighing * (plain[None, :] + normal * times[None, :]), 0)
     return (above - common) * scale[None, :]
 
 
 @triton.jit
 def above_relu(
-    grad, x, place, mask, counts, mean, rstd, scale, shift, RELU: tl.constexpr, ACC: tl.constexpr
+    grad, x, place, mask, mean, rstd, scale, shift, RELU: tl.constexpr, ACC: tl.constexpr
 ):  # fmt: skip
-    """Normalised rows, and the gradient that the ReLU let through: 0 and 0 where a row does not count."""
-    counted = mask & (counts > 0)[:, None]
-    away = centred(x, place, counted, mean, ACC)
-    above = tl.load(grad + place, counted, 0).to(ACC)
+    """Normalised rows, and the gradient that the ReLU let through."""
+    centred = tl.load(x + place, mask, 0).to(ACC) - mean[None, :]
+    above = tl.load(grad + place, mask, 0).to(ACC)
     if RELU:
-        above = tl.where(away * scale[None, :] + shift[None, :] <= 0, 0, above)
-    return above, away * rstd[None, :]
+        above = tl.where(centred * scale[None, :] + shift[None, :] <= 0, 0, above)
+    return above, centred * rstd[None, :]
 
 
 @triton.jit(do_not_specialize=["R", "num_parts"])
 def gradient_sums_kernel(
-    grad, x, copies, saved, weight, bias, parts_out, R, num_parts,
+    grad, x, saved, weight, bias, parts_out, R, num_parts,
     C: tl.constexpr, AFFINE: tl.constexpr, RELU: tl.constexpr, ACC: tl.constexpr,
     ROWS: tl.constexpr, COLS: tl.constexpr,
 ):  # fmt: skip
@@ -179,8 +176,7 @@ def gradient_sums_kernel(
         rows = (tiles - 1 - tile) * ROWS + tl.arange(0, ROWS)
         mask = (rows < R)[:, None] & inside[None, :]
         place = rows.to(tl.int64)[:, None] * C + cols[None, :]
-        counts = tl.load(copies + rows, rows < R, 0)
-        above, normal = above_relu(grad, x, place, mask, counts, mean, rstd, scale, shift, RELU, ACC)
+        above, normal = above_relu(grad, x, place, mask, mean, rstd, scale, shift, RELU, ACC)
         plain += above
         times += above * normal
     tl.store(parts_out + part * C + cols, tl.sum(plain, 0), inside)
@@ -205,7 +201,6 @@ def gradient_kernel(
         rows = tile * ROWS + tl.arange(0, ROWS)
         mask = (rows < R)[:, None] & inside[None, :]
         place = rows.to(tl.int64)[:, None] * C + cols[None, :]
-        counts = tl.load(copies + rows, rows < R, 0)
-        above, normal = above_relu(grad, x, place, mask, counts, mean, rstd, scale, shift, RELU, ACC)
-        of_x = row_gradients(above, normal, counts, total, plain, times, scale, ACC)
+        above, normal = above_relu(grad, x, place, mask, mean, rstd, scale, shift, RELU, ACC)
+        of_x = row_gradients(above, normal, copies, rows, rows < R, total, plain, times, scale, ACC)
         tl.store(out + place, of_x.to(out.dtype.element_ty), mask)

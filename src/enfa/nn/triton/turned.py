@@ -38,7 +38,7 @@ def _turned_kernel(
     here = rows < R
     long = rows.to(tl.int64)[:, None]
     k = tl.arange(0, COLS)
-    total, counts = tl.load(total_in), tl.load(copies + rows, here, 0)
+    total = tl.load(total_in)
     result = tl.zeros((ROWS, COLS), tl.float32)
     for first in range(0, N, DEPTH):
         n = first + tl.arange(0, DEPTH)
@@ -48,8 +48,8 @@ def _turned_kernel(
         scale, shift = load_scaling(rstd, weight, bias, n, inside, AFFINE, tl.float32, DEPTH)
         times, plain = tl.load(of_params + n, inside, 0), tl.load(of_params + N + n, inside, 0)
         place = long * N + n[None, :]
-        above, normal = above_relu(grad, z, place, mask, counts, mean, rstd, scale, shift, RELU, tl.float32)
-        a = tl.where(mask, row_gradients(above, normal, counts, total, plain, times, scale, tl.float32), 0)
+        above, normal = above_relu(grad, z, place, mask, mean, rstd, scale, shift, RELU, tl.float32)
+        a = tl.where(mask, row_gradients(above, normal, copies, rows, here, total, plain, times, scale, tl.float32), 0)
         tl.store(of_z + place, a, mask)
         up, down = scales(tl.max(tl.abs(a), 1))
         upper, lower = halves(a * up[:, None])

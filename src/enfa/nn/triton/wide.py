@@ -10,7 +10,7 @@ import triton.language as tl
 from torch import Tensor
 
 from enfa.nn.triton.norm import scaling_of
-from enfa.nn.triton.norm_kernels import centred, load_scaling, normalised
+from enfa.nn.triton.norm_kernels import load_scaling, normalised
 from enfa.nn.triton.products import block, gated, stages
 from enfa.nn.triton.split import Halves, halves, row_scales, scales, times_halves
 from enfa.nn.triton.sums import row_shares
@@ -31,7 +31,7 @@ def _load_normed(x, place, mask, saved, weight, bias, k, K: tl.constexpr, AFFINE
     inside = k < K
     mean, rstd = tl.load(saved + k, inside, 0), tl.load(saved + K + k, inside, 0)
     scale, shift = load_scaling(rstd, weight, bias, k, inside, AFFINE, tl.float32, DEPTH)
-    return tl.where(mask, normalised(centred(x, place, mask, mean, tl.float32), scale, shift, True), 0)
+    return tl.where(mask, normalised(tl.load(x + place, mask, 0), mean, scale, shift, True), 0)
 
 
 @triton.jit(do_not_specialize=["R"])
@@ -71,9 +71,9 @@ def _wide_kernel(
 
 @triton.jit(do_not_specialize=["R"])
 def _weight_kernel(
-    grad, gate, x, copies, saved, weight, bias, parts, R,
-    N: tl.constexpr, K: tl.constexpr, COUNTED: tl.constexpr, NORMED: tl.constexpr, AFFINE: tl.constexpr,
-    GATED: tl.constexpr, SUMS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr,
+    grad, gate, x, saved, weight, bias, parts, R,
+    N: tl.constexpr, K: tl.constexpr, NORMED: tl.constexpr, AFFINE: tl.constexpr, GATED: tl.constexpr,
+    SUMS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
     """parts [share of the rows, N * K]: the share's grad^T x; where SUMS, the sums of grad [N] behind it."""
     part = tl.program_id(0)
@@ -89,8 +89,6 @@ def _weight_kernel(
         long = r.to(tl.int64)[:, None]
         a = gated(grad, gate, long * N + n[None, :], here & (n < N)[None, :], GATED)
         mask = here & (k < K)[None, :]
-        if COUNTED:
-            mask &= (tl.load(copies + r, r < R, 0) > 0)[:, None]
         if NORMED:
             b = _load_normed(x, long * K + k[None, :], mask, saved, weight, bias, k, K, AFFINE, COLS)
         else:
@@ -138,21 +136,17 @@ def wide_times(
 
 
 def weight_parts(
-    grad: Tensor, x: Tensor, *, gate: Tensor | None = None, sums: bool = False, copies: Tensor | None = None,
-    normed: Normed | None = None,
-) -> Tensor:  # fmt: skip
-    """[shares, N * K]: ``grad.T @ x``, by shares of the rows; with ``sums`` those of grad [N] behind it.
-
-    ``copies``: rows of x without any are not read, because 0 times what they hold may be no 0.
-    """
+    grad: Tensor, x: Tensor, *, gate: Tensor | None = None, sums: bool = False, normed: Normed | None = None
+) -> Tensor:
+    """[shares, N * K]: ``grad.T @ x``, by shares of the rows; with ``sums`` those of grad [N] behind it."""
     n, k = grad.shape[1], x.shape[1]
     rows, cols, warps = (128, 128, 8) if n % 128 == 0 and k % 128 == 0 else (block(n), block(k, 128), 4)
     parts, _ = row_shares(len(x), 32, 128 if n * k <= 2**15 else 64)
     out = torch.empty(parts, n * k + n * sums, device=x.device)
     _weight_kernel[(parts, triton.cdiv(n, rows) * triton.cdiv(k, cols))](
-        grad, grad if gate is None else gate, x, x if copies is None else copies, *_arguments(x, normed), out, len(x),
-        N=n, K=k, COUNTED=copies is not None, NORMED=normed is not None,
-        AFFINE=normed is not None and normed.weight is not None, GATED=gate is not None, SUMS=sums,
-        ROWS=rows, COLS=cols, DEPTH=32, num_warps=warps, num_stages=3 if gate is None else stages(x, 3),
+        grad, grad if gate is None else gate, x, *_arguments(x, normed), out, len(x), N=n, K=k,
+        NORMED=normed is not None, AFFINE=normed is not None and normed.weight is not None,
+        GATED=gate is not None, SUMS=sums, ROWS=rows, COLS=cols, DEPTH=32, num_warps=warps,
+        num_stages=3 if gate is None else stages(x, 3),
     )  # fmt: skip
     return out
