@@ -36,7 +36,9 @@ def test_takes_a_model_its_spec_or_its_program() -> None:
     program = enfa.trace(Net(), GRAPHS, enfa.NodeMarking())
     assert isinstance(program, Program)
     assert str(enfa.make_plan(GRAPHS, enfa.NodeMarking(), program)) == str(enfa.make_plan(GRAPHS, enfa.NodeMarking(), Net()))
-    for wrong, got in ((Net, "the class Net"), ("gin", "str"), (None, "NoneType"), (enfa.DSGNN, "the class DSGNN")):
+    plans = [(enfa.make_plan(GRAPHS, enfa.NodeMarking(), m), f"{of}: pass plan.{what}")
+             for m, of, what in ((model, "Plan", "spec"), (Net(), "Bag", "program"))]  # fmt: skip
+    for wrong, got in ((Net, "the class Net"), ("gin", "str"), (None, "NoneType"), (enfa.DSGNN, "the class DSGNN"), *plans):
         with pytest.raises(TypeError, match=rf"^Expected a model \(torch.nn.Module\), its spec or its program, got {got}$"):
             enfa.make_plan(GRAPHS, enfa.NodeMarking(), wrong)  # type: ignore[arg-type]
 

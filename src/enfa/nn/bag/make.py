@@ -84,4 +84,5 @@ def make_plan(
     if isinstance(model, (nn.Module, Program)):
         return make_bag(graphs, policy, model, kind)
     got = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
+    got += ": pass plan.spec" if isinstance(model, Plan) else ": pass plan.program" if isinstance(model, Bag) else ""
     raise TypeError(f"Expected a model (torch.nn.Module), its spec or its program, got {got}")
