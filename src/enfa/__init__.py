@@ -19,7 +19,7 @@ from enfa.edits import (
     Subsample,
 )
 from enfa.nn import DSGNN, DSSGNN, CountedBatchNorm, KeyedDropout
-from enfa.nn.bag import Bag, Rows, make_plan, trace
+from enfa.nn.bag import Bag, Rows, lift, make_plan, trace
 from enfa.plan import Plan, Spec
 
 __version__ = "0.1.0"
@@ -45,6 +45,7 @@ __all__ = [
     "Subgraph",
     "Subsample",
     "compile",
+    "lift",
     "load_compiled",
     "make_plan",
     "testing",

@@ -41,3 +41,11 @@ def test_bring_your_own_conv() -> None:
     result = run("bring_your_own_conv.py")
     assert result.returncode == 0, result.stderr
     assert "The same outputs" in result.stdout
+
+
+@pytest.mark.parametrize("script", ["lift.py", "own_model.py"])
+def test_models_of_ones_own(script: str) -> None:
+    assert len((ROOT / "examples" / script).read_text().splitlines()) < 40
+    result = run(script)
+    assert result.returncode == 0, result.stderr
+    assert "The same outputs" in result.stdout

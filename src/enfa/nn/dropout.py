@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import handle_torch_function, has_torch_function_unary
 
 from enfa.nn.recompute import backward_pass, first_step, note_step
 from enfa.nn.rows import current_call, rows_of
@@ -36,6 +37,8 @@ class KeyedDropout(nn.Module):
         self.register_buffer("seed", torch.randint(2**62, ()))
 
     def forward(self, x: Tensor) -> Tensor:
+        if has_torch_function_unary(x):  # Rows of a bag know what they are
+            return handle_torch_function(KeyedDropout.forward, (x,), self, x)
         if not self.training or self.p == 0.0:
             return x
         rows = rows_of(self)

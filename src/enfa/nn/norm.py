@@ -7,13 +7,14 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.overrides import handle_torch_function, has_torch_function_unary
 
 from enfa.nn.counted import Counted, Shifted, uncounted_rows
 from enfa.nn.linear import WIDE, fusable, hooked, plain
 from enfa.nn.rows import Rows, rows_of
 from enfa.nn.triton import accelerated
 
-__all__ = ["CountedBatchNorm", "normed"]
+__all__ = ["CountedBatchNorm", "normed", "process_group"]
 
 
 def _activated(x: Tensor, relu: bool) -> Tensor:
@@ -70,8 +71,10 @@ class CountedBatchNorm(nn.BatchNorm1d):
 
     def forward(self, x: Tensor, relu: bool = False, linear: nn.Linear | None = None) -> Tensor:
         """``relu``: the activation behind it; ``linear``: what comes before it. Together they cost less."""
+        if has_torch_function_unary(x):  # Rows of a bag bring their own counts
+            return handle_torch_function(CountedBatchNorm.forward, (x,), self, x, relu, linear)
         counts = self.training or self.running_mean is None
-        rows, group = rows_of(self, counts), _group() if self.training else None
+        rows, group = rows_of(self, counts), process_group() if self.training else None
         if linear is not None and rows is not None and self.fuses(linear, x, rows):
             return self.on_cuda(x, linear, relu, rows)[0]
         uncounted = uncounted_rows(rows.copies) if rows is not None and counts else None
@@ -97,7 +100,7 @@ class CountedBatchNorm(nn.BatchNorm1d):
             out, mean, var, total = Counted.apply(x, self.weight, self.bias, copies, uncounted, self.eps, group)
         if self.training and self.running_mean is not None:
             # a rank without rows takes the other ranks' statistics
-            self._update(mean, var, total, rows is not None and rows.total == 0 and group is None)
+            self.update(mean, var, total, rows is not None and rows.total == 0 and group is None)
         return _activated(out, relu)
 
     def _whole(self) -> bool:
@@ -110,7 +113,7 @@ class CountedBatchNorm(nn.BatchNorm1d):
             return False
         counts = self.training or self.running_mean is None
         fits = self._whole() and len(linear.weight) == self.num_features
-        return counts and fits and not (self.training and _group() is not None)
+        return counts and fits and not (self.training and process_group() is not None)
 
     def on_cuda(
         self, x: Tensor, linear: nn.Linear | None, relu: bool, rows: Rows, before: Any = None, later: bool = False
@@ -128,11 +131,12 @@ class CountedBatchNorm(nn.BatchNorm1d):
         else:
             out, saved, total = linear_norm(x, linear.weight, linear.bias, *rest, before, later)
         if updates and not tracks:
-            self._update(saved[0], saved[2], total, rows.total == 0)
+            self.update(saved[0], saved[2], total, rows.total == 0)
         return out, saved
 
     @torch.no_grad()
-    def _update(self, mean: Tensor, var: Tensor, total: Tensor, empty: bool) -> None:
+    def update(self, mean: Tensor, var: Tensor, total: Tensor, empty: bool) -> None:
+        """The running buffers, by statistics that were taken elsewhere."""
         assert self.running_mean is not None and self.running_var is not None
         if self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
@@ -165,7 +169,7 @@ class CountedBatchNorm(nn.BatchNorm1d):
         return module
 
 
-def _group() -> Any:
+def process_group() -> Any:
     """The process group to reduce over, or None for a single process."""
     if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
         return dist.group.WORLD

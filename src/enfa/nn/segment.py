@@ -133,6 +133,9 @@ def gather(table: Tensor, index: Tensor, cache: dict[str, Any], name: str) -> Te
     """``table[index]``. The transposed order is kept in ``cache`` under ``name``."""
     if not table.requires_grad:
         return table.index_select(0, index)
+    if table.ndim != 2:  # one number a row, or several heads
+        flat = table.reshape(len(table), table.shape[1:].numel())
+        return gather(flat, index, cache, name).view(len(index), *table.shape[1:])
     return _Gather.apply(table, index, readers(index, len(table), cache, name))
 
 

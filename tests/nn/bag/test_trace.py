@@ -104,7 +104,7 @@ def test_a_failing_model_is_left_in_training() -> None:
             return bag.x.mean(0)
 
     model = Wrong()
-    with pytest.raises(TypeError, match="mean without dim, or along dimension 0, mixes rows"):
+    with pytest.raises(TypeError, match=r"^mean .*mixes rows"):
         enfa.make_plan(random_graphs(3, 5), enfa.NodeMarking(), model)
     assert model.training
 

@@ -60,7 +60,8 @@ def _keys(bag: Bag, number: int, names: list[list[int]]) -> list:
     read = [names[r] for r in step.reads]
     if step.op == "start":
         graph = torch.zeros_like(bag.feature) if bag.of_graph is None else bag.of_graph
-        return list(zip(map(tuple, bag.x_rows[bag.feature].tolist()), bag.marked.tolist(), graph.tolist()))
+        degree = torch.zeros_like(bag.feature) if bag.degrees is None else bag.degrees
+        return list(zip(map(tuple, bag.x_rows[bag.feature].tolist()), bag.marked.tolist(), graph.tolist(), degree.tolist()))
     if table.links is not None:
         links = table.links
         into = _lists(links.in_ptr, [read[0][r] for r in links.in_row.tolist()], links.in_edge.tolist())

@@ -8,9 +8,10 @@ from typing import Any
 from torch import Tensor, nn
 
 from enfa.graphs.names import unknown
-from enfa.nn.bag.convs import message_pass
-from enfa.nn.bag.operations import refuse
+from enfa.nn.bag.convs import convolve
+from enfa.nn.bag.edges import EdgeList
 from enfa.nn.bag.pools import attended, largest, list_sizes
+from enfa.nn.bag.refusal import check_gradients, refuse
 from enfa.nn.bag.rows import EDGES, Rows
 from enfa.nn.segment import gather, weighted_sum
 from enfa.plan.steps.step import Step
@@ -34,7 +35,15 @@ class Bag(StepPlan):
         return self.program.number(step)
 
     def note_dropout(self) -> None:
-        """Dropout is used on rows; only who traces a model wants to know."""
+        """Dropout is used on rows; only tracing takes note of it."""
+
+    def note_loops(self) -> None:
+        """Self-loops are removed, or others put in their place."""
+        if self.program.loops:
+            raise ValueError(
+                "The model removes self-loops or puts its own in their place, and its plan may hold graphs that have some. "
+                "Make a plan with this model"
+            )
 
     @property
     def x(self) -> Rows:
@@ -47,16 +56,23 @@ class Bag(StepPlan):
         return self._rows(self.mark_rows.index_select(0, self.marked), 0)
 
     @property
+    def degree(self) -> Rows:
+        """int64 [pairs, 1]: how many edges of the subgraph lead to the node. Pairs."""
+        self._step(Step("start", "pairs", degrees=True))
+        assert self.degrees is not None
+        return self._rows(self.degrees[:, None], 0)
+
+    @property
     def edge_attr(self) -> Rows:
         """The attributes of edges, one row for each kind; :meth:`propagate` takes them, embedded or as they are."""
         if self.edge_rows is None:
             raise ValueError("Expected graphs with 'edge_attr', because the model reads it, got none")
-        return self._rows(self.edge_rows, EDGES)
+        return self._rows(self.edge_rows.clone(), EDGES)  # Rows may be written into
 
     @property
     def edge_mark(self) -> Rows:
         """[edges, edge mark channels]: what the policy marks edges with."""
-        return self._rows(self.edge_mark_rows, EDGES)
+        return self._rows(self.edge_mark_rows.clone(), EDGES)
 
     def propagate(
         self, conv: nn.Module, h: Rows, edge_attr: Rows | None = None, *, along: str = "nodes", **more: Any
@@ -78,8 +94,8 @@ class Bag(StepPlan):
         for name, value in of_edges.items():
             if not isinstance(value, Rows) or value.number != EDGES:
                 raise TypeError(f"Expected {name} to be made from bag.edge_attr or bag.edge_mark, got {value!r}")
-        number = self._step(Step("propagate", h.kind, (h.number,), bool(of_edges), along))
-        return message_pass(conv, h, self, number, of_edges, rest)
+        base = 0 if h.kind == "pairs" and along == "nodes" else h.number
+        return convolve(conv, h, EdgeList.of(self, base, along), of_edges | rest)
 
     def across(self, h: Rows, how: str = "sum") -> Rows:
         """Of every node its rows in all subgraphs that contain it, summed up, or their mean or maximum. Nodes."""
@@ -136,6 +152,7 @@ class Bag(StepPlan):
         return gather(h.value, table.place, table.cache, "place")
 
     def _check(self, h: Any, kinds: Sequence[str], verb: str) -> None:
+        check_gradients()
         if not isinstance(h, Rows):
             raise TypeError(f"Expected Rows of {' or '.join(kinds)} for bag.{verb}, got {type(h).__name__}")
         if h.bag is not self:
@@ -152,6 +169,8 @@ class Bag(StepPlan):
     def _pooled(self, value: Tensor, table: Table, how: str, score: Tensor | None) -> Tensor:
         if how not in POOLS:
             raise unknown("how", how, POOLS)
+        if value.ndim != 2:
+            raise ValueError(f"Expected Rows [rows, channels] to add up, got {list(value.shape)}")
         assert table.sums is not None
         if how in ("sum", "mean"):
             total = weighted_sum(value, table.sums)
@@ -179,7 +198,7 @@ class Bag(StepPlan):
             return one
         if self._way(other.number, one.number) is not None:
             return other
-        if one.kind != other.kind:
+        if one.kind != other.kind or one.number < 0:
             raise refuse(
                 func, f"meets Rows of {one.kind} with Rows of {other.kind} (bag.spread brings nodes and subgraphs to pairs)"
             )
@@ -203,7 +222,7 @@ class Bag(StepPlan):
         return self.cache[name]
 
     def _search(self, begin: int, end: int) -> Tensor | None:
-        if begin < end or EDGES in (begin, end):
+        if begin < end or min(begin, end) < 0:
             return None
         step, table = self.program.steps[begin], self.tables[begin]
         if step.op not in ("propagate", "join"):

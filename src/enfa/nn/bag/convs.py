@@ -1,144 +1,94 @@
 """PyG's convs on Rows.
 
-A conv is called with Rows and with links in place of an edge list, of which it can do nothing but pass messages. So everything
-outside of message passing acts on Rows, and is exact or refused; in the messages, of which each belongs to one row, the conv's
-own code runs on plain tensors.
+A conv is called with Rows and with a stand-in for the edge list, of which it can do nothing but pass messages, count them and
+add self-loops. So everything outside of messages acts on Rows, and is exact or refused; in the messages, of which each belongs
+to one row, the conv's own code runs on plain tensors.
 """
 
 from __future__ import annotations
 
-import copy
+import functools
 import inspect
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from torch import Tensor, nn
-from torch_geometric.nn import GINConv, GraphConv, MessagePassing, SAGEConv
-from torch_geometric.nn.aggr import MeanAggregation, SumAggregation
+from torch_geometric.nn import MessagePassing, RGCNConv
 
+from enfa.nn.bag.edges import EdgeList
 from enfa.nn.bag.rows import EDGES, Rows
 from enfa.nn.convs.exact import check_exact
-from enfa.nn.segment import gather, link_sum
-from enfa.plan.derive import edge_index
-from enfa.plan.table import Links
 
-if TYPE_CHECKING:
-    from enfa.nn.bag.bag import Bag
-
-__all__ = ["LinkList", "message_pass"]
-
-_PLAIN = (GINConv, GraphConv, SAGEConv)  # their messages are rows as they are
+__all__ = ["convolve", "prepared"]
 
 
-class LinkList:
-    """Stands for an edge list: rows of one table as sources, rows of another as targets. Only message passing reads it."""
+def convolve(conv: nn.Module, h: Rows, edges: EdgeList, more: dict[str, Any]) -> Rows:
+    """conv(h) along some edges."""
+    from enfa.nn.bag.views import view
 
-    def __init__(self, bag: Bag, read: int, number: int, conv: str) -> None:
-        self._bag, self._read, self._number, self._conv = bag, read, number, conv
-
-    def __getattr__(self, name: str) -> Any:
-        raise TypeError(
-            f"{self._conv} reads the edge list by itself ({name}), but rows of two tables have no edge list of one graph: "
-            f"only messages (MessagePassing.propagate) know it; degrees and self-loops must be in the graphs"
-        )
-
-    @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        links = next((a for a in args if isinstance(a, LinkList)), None)
-        name = "The conv" if links is None else links._conv
-        raise TypeError(
-            f"{name} reads the edge list by itself ({getattr(func, '__name__', func)}), but rows of two tables have no edge "
-            f"list of one graph: only messages (MessagePassing.propagate) know it"
-        )
-
-
-def _takes_pairs(conv: nn.Module) -> bool:
-    """Whether a conv takes (sources, targets), by what its signature says of x."""
-    x = next(iter(inspect.signature(conv.forward).parameters.values()))
-    return "Tuple" in str(x.annotation) or "tuple" in str(x.annotation) or "Pair" in str(x.annotation)
-
-
-def message_pass(
-    conv: nn.Module, h: Rows, bag: Bag, number: int, of_edges: dict[str, Rows], more: dict[str, Any]
-) -> Rows:
-    """conv(h) over the links of a step."""
-    names = list(inspect.signature(conv.forward).parameters) if isinstance(conv, nn.Module) else []
-    if not isinstance(conv, MessagePassing) or len(names) < 2:
-        raise TypeError(f"Expected a PyG conv (torch_geometric.nn.MessagePassing) to propagate with, got {conv!r}")
-    check_exact(conv)
-    missing = [name for name in (*of_edges, *more) if name not in names]
-    if missing:
-        raise TypeError(f"{type(conv).__name__} takes no {missing[0]!r}: its forward takes {', '.join(names)}")
-    links = bag.tables[number].links
-    assert links is not None
-    own = Rows(gather(h.value, links.self_row, links.cache, "self"), bag, number)
-    listed = LinkList(bag, h.number, number, type(conv).__name__)
-    view = _view(conv, bag, h.number, number)
-    given = {name: bag._rows(value.value, EDGES) for name, value in of_edges.items()}
-    out = view((h, own) if _takes_pairs(conv) else h, listed, **given, **more)
-    if not isinstance(out, Rows):
-        raise TypeError(f"Expected {type(conv).__name__} to return rows, got {type(out).__name__}")
-    return bag._rows(bag.moved(out, number), number) if out.number != number else out
+    if not isinstance(conv, nn.Module) or not any(isinstance(part, MessagePassing) for part in conv.modules()):
+        raise TypeError(f"Expected a PyG conv (torch_geometric.nn.MessagePassing), or a module that has some, got {conv!r}")
+    parameters = inspect.signature(conv.forward).parameters
+    name, names = type(conv).__name__, list(parameters)
+    if "edge_index" not in names or names[0] == "edge_index":
+        raise TypeError(f"Expected a conv that takes features and an edge_index, got {name}, which takes {', '.join(names)}")
+    if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        missing = [key for key in more if key not in names]
+        if missing:
+            raise TypeError(f"{name} takes no {missing[0]!r}: its forward takes {', '.join(names)}")
+    lacking = [
+        p.name
+        for p in list(parameters.values())[1:]
+        if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in ("edge_index", *more)
+    ]
+    if lacking:
+        raise TypeError(f"{name} needs {lacking[0]!r}: bag.propagate(conv, h, {lacking[0]}=...)")
+    out = view(conv)(h, edge_index=edges, **more)
+    if not isinstance(out, Rows) or out.kind != h.kind:
+        got = out if isinstance(out, Rows) else type(out).__name__
+        raise TypeError(f"Expected {name} to return Rows of {h.kind}, got {got}")
+    return out
 
 
-def _view(conv: MessagePassing, bag: Bag, read: int, number: int) -> MessagePassing:
-    """The conv itself, parameters and all, but for its message passing. A new object: other threads may use the conv."""
-    view = copy.copy(conv)
-    links = bag.tables[number].links
-    assert links is not None
+def prepared(conv: MessagePassing, forward: Callable) -> Callable:
+    """The forward of a conv's view: Rows become (sources, targets) where the signature allows for two tensors.
 
-    def lifted(value: Any, source: bool) -> Any:
-        """What is sent, or received, as a plain tensor."""
-        if not isinstance(value, Rows):
-            return value
-        if value.number == EDGES:
-            return gather(value.value, links.in_edge, links.cache, "edge")
-        if source:
-            if value.number != read:
-                return bag.moved(value, read)
-            return value.value
-        if value.number == read:
-            return gather(value.value, links.self_row, links.cache, "self")
-        return bag.moved(value, number)
+    Such convs make a pair of a Tensor by themselves, and Rows are none.
+    """
+    check_exact(conv, edge_list=True)
+    if getattr(conv, "cached", False):
+        raise ValueError(f"Expected {type(conv).__name__} with cached=False, because batches differ in their edges, got True")
+    if type(conv) is RGCNConv:
+        forward = functools.partial(_by_relation, conv, forward.__self__)  # type: ignore[attr-defined]
+    signature = inspect.signature(conv.forward)
+    pairs = {p.name for p in signature.parameters.values() if _takes_pairs(p)}
 
-    def both(value: Any) -> Any:
-        if isinstance(value, tuple) and len(value) == 2 and any(isinstance(v, Rows) for v in value):
-            return lifted(value[0], True), lifted(value[1], False)
-        if isinstance(value, Rows) and value.number != EDGES:
-            return lifted(value, True), lifted(value, False)
-        return lifted(value, True)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(*args, **kwargs)
+        for name, value in bound.arguments.items():
+            if isinstance(value, Rows) and value.number != EDGES and name in pairs:
+                bound.arguments[name] = (value, value)
+        return forward(*bound.args, **bound.kwargs)
 
-    def run(name: str, given: LinkList, size: Any, arguments: dict[str, Any]) -> Any:
-        if not isinstance(given, LinkList):
-            raise TypeError(f"Expected {type(conv).__name__} to pass messages along the edges it was given, got others")
-        plain = {key: both(value) for key, value in arguments.items()}
-        fast = _sum_of_messages(conv, plain, links) if name == "propagate" else None
-        if fast is not None:
-            return Rows(fast, bag, number)
-        sizes = (bag.tables[read].num_rows, links.num_rows)
-        return getattr(type(conv), name)(view, edge_index(links), size=sizes, **plain)
-
-    def propagate(edge_index: Any, size: Any = None, **arguments: Any) -> Rows:
-        found = run("propagate", edge_index, size, arguments)
-        return found if isinstance(found, Rows) else Rows(found, bag, number)
-
-    def edge_updater(edge_index: Any, size: Any = None, **arguments: Any) -> Tensor:
-        return run("edge_updater", edge_index, size, arguments)
-
-    view.propagate, view.edge_updater = propagate, edge_updater  # type: ignore[method-assign]
-    return view
+    return called
 
 
-def _sum_of_messages(conv: MessagePassing, given: dict[str, Any], links: Links) -> Tensor | None:
-    """Sums and means of the rows themselves, without writing a message down; None where messages are something else."""
-    if type(conv) not in _PLAIN or conv._message_forward_hooks or conv._propagate_forward_hooks or conv.explain:
-        return None
-    if type(conv.aggr_module) not in (SumAggregation, MeanAggregation) or set(given) - {"x", "edge_weight"}:
-        return None
-    if given.get("edge_weight") is not None or not isinstance(given["x"][0], Tensor):
-        return None
-    total = link_sum(given["x"][0], links)
-    if type(conv.aggr_module) is SumAggregation:
-        return total
-    return total / links.in_ptr.diff().clamp(min=1).to(total.dtype)[:, None]
+def _takes_pairs(parameter: inspect.Parameter) -> bool:
+    return any(word in str(parameter.annotation) for word in ("Tuple", "tuple", "Pair"))
 
 
+def _by_relation(conv: Any, new: Any, x: Any, edge_index: EdgeList, edge_type: Rows | None = None) -> Rows:
+    """RGCNConv.forward, which adds the relations up into a tensor of zeros, of no table's rows."""
+    x = x[0] if isinstance(x, tuple) else x
+    if conv.num_blocks is not None or not isinstance(x, Rows) or not x.is_floating_point() or edge_type is None:
+        raise TypeError(f"Expected {type(conv).__name__} without blocks, on floating-point Rows, with edge_type, got otherwise")
+    weight: Tensor = conv.weight
+    if conv.num_bases is not None:
+        weight = (conv.comp @ weight.view(conv.num_bases, -1)).view(conv.num_relations, conv.in_channels_l, conv.out_channels)
+    parts = [
+        new.propagate(edge_index.masked(edge_type == i), x=x, edge_type_ptr=None) @ weight[i] for i in range(conv.num_relations)
+    ]
+    if conv.root is not None:
+        parts.append(x @ conv.root)
+    out = sum(parts[1:], parts[0])
+    return out if conv.bias is None else out + conv.bias

@@ -9,27 +9,41 @@ each row as often as it stands for something, and ``nn.Dropout`` draws a mask fo
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 from torch import Tensor
 
-from enfa.nn.bag.operations import HANDLERS, refuse
+from enfa.nn.bag.refusal import check_gradients, refuse
 
 if TYPE_CHECKING:
     from enfa.nn.bag.bag import Bag
 
-__all__ = ["EDGES", "Rows"]
+__all__ = ["EDGES", "RowCount", "Rows"]
 
 EDGES = -1  # instead of the number of a step: rows are kinds of edges
+_PICKS = (Tensor.__getitem__, Tensor.index_select, torch.index_select)
+
+
+class RowCount(int):
+    """The number of rows, for shapes: ``h.view(h.size(0), heads, -1)``. It depends on the plan, so it is no number to compute with."""
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise refuse("arithmetic", "with the number of rows depends on the plan", "use bag.pool(h, 'mean') for a mean")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse  # type: ignore[assignment]
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __float__ = __int__ = _refuse  # type: ignore[assignment]
 
 
 class Rows:
     """[R, channels] rows of one table. ``value`` is a view for reading: what is computed from it is no longer checked."""
 
     __slots__ = ("bag", "number", "value")
+    __array_ufunc__ = None  # so that numpy.float64(2) * h asks Rows
+    is_nested = is_sparse = is_quantized = False
 
     def __init__(self, value: Tensor, bag: Bag, number: int) -> None:
+        check_gradients()
         self.value, self.bag, self.number = value, bag, number
 
     def of(self, value: Tensor) -> Rows:
@@ -38,12 +52,13 @@ class Rows:
 
     @property
     def kind(self) -> str:
-        """``"pairs"``, ``"nodes"``, ``"subgraphs"`` or ``"edges"``."""
+        """``"pairs"``, ``"nodes"``, ``"subgraphs"``, or ``"edges"``."""
         return "edges" if self.number == EDGES else self.bag.program.steps[self.number].kind
 
     @property
     def shape(self) -> torch.Size:
-        return self.value.shape
+        count, *rest = self.value.shape
+        return torch.Size((RowCount(count), *rest))
 
     @property
     def dtype(self) -> torch.dtype:
@@ -69,25 +84,29 @@ class Rows:
         return self.value.ndim
 
     def size(self, dim: int | None = None) -> Any:
-        return self.value.size() if dim is None else self.value.size(dim)
+        return self.shape if dim is None else self.shape[dim]
 
     def is_floating_point(self) -> bool:
         return self.value.is_floating_point()
 
     def __repr__(self) -> str:
-        return f"Rows({self.kind}, step {self.number}, {list(self.shape)}, {self.dtype})"
-
-    def __len__(self) -> int:
-        return len(self.value)
+        return f"Rows({self.kind}, step {self.number}, {list(self.value.shape)}, {self.dtype})"
 
     @classmethod
     def __torch_function__(
         cls, func: Callable, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        handler = HANDLERS.get(func)
+        from enfa.nn.bag.operations import HANDLERS
+
+        check_gradients()
+        if func in _PICKS and hasattr(type(args[-1]), "picked"):
+            return args[-1].picked(args[0])  # h[row] at the ends of edges, h[batch] of subgraphs
+        handler, kwargs = HANDLERS.get(func), kwargs or {}
         if handler is None:
             raise refuse(func)
-        return handler(func, args, kwargs or {})
+        if kwargs.get("out") is not None:
+            raise refuse(func, "with out= writes into a tensor", "leave out= away")
+        return handler(func, args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
         """Methods of tensors that act on each row by itself: ``h.relu()``."""
@@ -97,12 +116,6 @@ class Rows:
         if not callable(method):
             raise refuse(name)
         return lambda *args, **kwargs: Rows.__torch_function__(method, (Rows,), (self, *args), kwargs)
-
-    def __bool__(self) -> bool:
-        raise refuse("bool")
-
-    def __iter__(self) -> Any:
-        raise refuse("iteration over rows")
 
 
 def _operator(name: str) -> Callable:
@@ -115,11 +128,25 @@ def _operator(name: str) -> Callable:
     return act
 
 
+def _refused(name: str) -> Callable:
+    def act(self: Rows, *args: Any) -> NoReturn:
+        raise refuse(name, "takes rows out of their table")
+
+    return act
+
+
 for _name in (
     "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__rtruediv__", "__pow__", "__rpow__",
-    "__neg__", "__abs__", "__matmul__", "__rmatmul__", "__getitem__", "__setitem__", "__eq__", "__ne__", "__lt__", "__le__",
-    "__gt__", "__ge__", "__and__", "__or__", "__xor__", "__invert__", "__iadd__", "__isub__", "__imul__", "__itruediv__",
-    "__mod__", "__floordiv__",
+    "__mod__", "__rmod__", "__floordiv__", "__rfloordiv__", "__neg__", "__pos__", "__abs__", "__matmul__", "__rmatmul__",
+    "__getitem__", "__setitem__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__and__", "__rand__", "__or__",
+    "__ror__", "__xor__", "__rxor__", "__invert__", "__iadd__", "__isub__", "__imul__", "__itruediv__", "__ifloordiv__",
+    "__imod__", "__ipow__",
 ):  # fmt: skip
     setattr(Rows, _name, _operator(_name))
+for _name, _what in {
+    "__bool__": "bool", "__float__": "float", "__int__": "int", "__complex__": "complex", "__index__": "index",
+    "__iter__": "iteration", "__reversed__": "iteration", "__contains__": "in", "__len__": "len", "__array__": "array",
+    "__reduce_ex__": "pickle",
+}.items():  # fmt: skip
+    setattr(Rows, _name, _refused(_what))
 Rows.__hash__ = object.__hash__  # type: ignore[assignment]

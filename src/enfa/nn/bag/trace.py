@@ -31,8 +31,14 @@ class TracingBag(Bag):
 
     written: Written
     dropout: bool
+    loopless: bool
 
     def _step(self, step: Step) -> int:
+        if step.op == "start":
+            # the rows stay: here every pair has one of its own
+            self.program = Program((step, *self.program.steps[1:]))
+            self.degrees = torch.bincount(torch.from_numpy(self.written.bag.dst), minlength=len(self.feature)).to(self.device)
+            return 0
         if step not in self.program.steps:
             table = full_table(self.written, step, [self.program.steps[r] for r in step.reads])
             self.tables.append(table if self.device.type == "cpu" else table.to(self.device))
@@ -42,6 +48,9 @@ class TracingBag(Bag):
 
     def note_dropout(self) -> None:
         self.dropout = True
+
+    def note_loops(self) -> None:
+        self.loopless = True
 
 
 def _small(graphs: GraphSet) -> GraphSet:
@@ -75,7 +84,7 @@ def trace(model: nn.Module, graphs: Sequence[Data] | GraphSet, policy: Policy) -
     bag.edge_rows, bag.edge_mark_rows = None if attr is None else tensor(attr), tensor(mark)
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
     bag = in_precision_of(model, bag if device.type == "cpu" else bag.to(device))
-    bag.written, bag.dropout = written, False
+    bag.written, bag.dropout, bag.loopless = written, False, False
     training = [m for m in model.modules() if m.training]
     model.eval()
     try:
@@ -84,7 +93,7 @@ def trace(model: nn.Module, graphs: Sequence[Data] | GraphSet, policy: Policy) -
     finally:
         for module in training:
             module.training = True
-    return Program(bag.program.steps, "graph" if bag.dropout else "dataset")
+    return Program(bag.program.steps, "graph" if bag.dropout else "dataset", not bag.loopless)
 
 
 def in_precision_of(model: nn.Module, bag: Bag) -> Bag:

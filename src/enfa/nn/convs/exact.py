@@ -37,8 +37,8 @@ _OWN_DEGREES = {
 _SEQUENCES = (nn.RNNBase, nn.MultiheadAttention, nn.Transformer, nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)
 
 
-def check_exact(module: nn.Module) -> None:
-    """Refuse what could not be computed exactly on shared rows."""
+def check_exact(module: nn.Module, edge_list: bool = False) -> None:
+    """Refuse what could not be computed exactly on shared rows. ``edge_list``: the conv's edges know degrees and self-loops."""
     # one attention over the results of several aggregations, for each row by itself
     within = {id(part.multihead_attn) for part in module.modules() if hasattr(part, "multihead_attn") and _allowed(part)}
     for part in module.modules():
@@ -56,12 +56,12 @@ def check_exact(module: nn.Module) -> None:
                 f"{name} takes statistics over rows in its own way, but graphs share rows; use torch.nn.BatchNorm1d itself, "
                 f"whose statistics plans count, or a layer norm"
             )
-        if kinds & _OWN_DEGREES:
+        if kinds & _OWN_DEGREES and not edge_list:
             raise ValueError(f"{name} reads degrees of the graph by itself; use conv='gcn', which reads the subgraph's")
         if id(part) not in within and (isinstance(part, _SEQUENCES) or _is_attention(part)):
             raise ValueError(f"{name} lets rows see each other, but which rows stand beside each other depends on the plan")
         _check_random(part, name)
-        if getattr(part, "add_self_loops", False):
+        if getattr(part, "add_self_loops", False) and not edge_list:
             raise ValueError(
                 f"{name} has add_self_loops=True, which pairs sources and targets by number, and rows of two tables "
                 f"are no such pairs; pass add_self_loops=False and put loops into the graphs where they are wanted"

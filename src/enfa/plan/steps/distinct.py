@@ -18,6 +18,7 @@ from enfa.plan.intern import KeyTable, packed
 from enfa.plan.kernels.walk import deltas, root_rows
 from enfa.plan.spec import Spec
 from enfa.plan.steps._pairs import count_by_graph
+from enfa.plan.steps.loops import check_loops
 from enfa.plan.steps.pairs import PairRows
 from enfa.plan.steps.roots import own_subgraphs, rooted, single_roots
 from enfa.plan.steps.step import Program, Step
@@ -46,7 +47,7 @@ class _Steps:
 
     def __init__(self, graphs: GraphSet, edits: Edits, program: Program, kind: np.ndarray) -> None:
         self.graphs, self.edits, self.program = graphs, edits, program
-        self.builder = Builder(graphs, edits, Spec(1), kind)
+        self.builder = Builder(graphs, edits, Spec(1, degrees=program.steps[0].degrees), kind)
         b = self.builder
         self.start = PairRows(b.base, b.pair_ptr, b.pair_node, b.pair_row, edits.kept)
         self.pairs: dict[int, PairRows] = {}
@@ -189,6 +190,7 @@ class _Steps:
 
 def step_rows_of(graphs: GraphSet, edits: Edits, program: Program, kind: np.ndarray) -> list[StepRows]:
     """The distinct rows of every step. ``kind`` is from :func:`enfa.plan.distinct.start_kinds`."""
+    check_loops(graphs, program)
     steps = _Steps(graphs, edits, program, kind)
     for step in program.steps:
         steps.add(step)

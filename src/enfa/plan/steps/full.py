@@ -11,6 +11,7 @@ from enfa.graphs.graphset import ranges
 from enfa.plan.expand import Expanded, edge_tables, expand
 from enfa.plan.full import graph_links, node_sums, tensor
 from enfa.plan.spec import Spec
+from enfa.plan.steps.loops import check_loops
 from enfa.plan.steps.roots import own_subgraphs, rooted, single_roots
 from enfa.plan.steps.step import Program, Step
 from enfa.plan.steps.table import StepPlan, Table
@@ -119,9 +120,11 @@ def edge_tables_of(
 def full_step_plan(
     graphs: GraphSet, edits: Edits, program: Program, cls: type[StepPlan] = StepPlan, written: Written | None = None
 ) -> StepPlan:
+    check_loops(graphs, program)
     written = Written(graphs, edits, any(step.edges for step in program.steps)) if written is None else written
     attr, edge_mark = edge_tables_of(program, graphs.edge_attr, edits.edge_marks)
     bag = written.bag
+    degree = np.bincount(bag.dst, minlength=bag.num_rows)
     return cls(
         kind="full", program=program, num_graphs=graphs.num_graphs,
         x_rows=tensor(graphs.x), feature=tensor(graphs.node_kind[bag.node]),
@@ -130,4 +133,5 @@ def full_step_plan(
         edge_rows=None if attr is None else tensor(attr), edge_mark_rows=tensor(edge_mark),
         tables=[full_table(written, step, [program.steps[r] for r in step.reads]) for step in program.steps],
         num_nodes=graphs.num_nodes, num_subgraphs=edits.num_subgraphs,
+        degrees=tensor(degree) if program.steps[0].degrees else None,
     )  # fmt: skip

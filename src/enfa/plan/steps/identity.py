@@ -21,6 +21,8 @@ def _summed(before: Tensor, sums: Sums) -> Tensor:
 
 def _start(plan: StepPlan) -> Tensor:
     now = content(plan.x_rows)[plan.feature] + mix64(plan.marked, 11)
+    if plan.degrees is not None:
+        now = now + mix64(plan.degrees, 37)
     if plan.of_graph is not None:
         # the place in the dataset where it is known: masks then depend neither on batches nor on ranks
         graph = plan.of_graph if plan.graph_ids is None else plan.graph_ids[plan.of_graph]

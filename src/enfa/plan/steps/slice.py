@@ -130,7 +130,7 @@ class StepSlicer:
         tables = [cut.table(n, steps[n], self.rows[n]) for n in reversed(range(len(steps)))][::-1]
         start = cut.wanted[0].rows
         own = self.rows[0].keys.own_of(start)
-        mark = items_of(self.rows[0].keys, start)[1]
+        _, mark, degree = items_of(self.rows[0].keys, start)
         of_graph = None
         if s.program.share == "graph":
             position = np.full(len(s.node_ptr), -1, np.int64)
@@ -144,5 +144,6 @@ class StepSlicer:
             tables=tables,
             num_nodes=int((s.node_ptr[graphs + 1] - s.node_ptr[graphs]).sum()),
             num_subgraphs=int((s.sub_ptr[graphs + 1] - s.sub_ptr[graphs]).sum()),
+            degrees=tensor(degree.astype(np.int64)) if steps[0].degrees else None,
             graph_ids=tensor(graphs),
         )  # fmt: skip

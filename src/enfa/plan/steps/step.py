@@ -24,7 +24,7 @@ class Step:
 
     ``op`` and what a row of it reads, where (j, v) is node v in subgraph j:
 
-    - ``start``: pairs; (j, v) reads its features and its mark.
+    - ``start``: pairs; (j, v) reads its features and its mark, and with ``degrees`` its in-degree in subgraph j.
     - ``propagate``: pairs (j, v) read (j, v) and (j, u) for the edges u -> v of subgraph j; nodes v read v and u for the edges
       of the unedited graph. ``along="subgraphs"``: pairs (j, v) read (j, v) and (k, v) for subgraphs k whose root has an edge
       to the root of j.
@@ -41,6 +41,7 @@ class Step:
     reads: tuple[int, ...] = ()  # numbers of earlier steps
     edges: bool = False  # propagate: whether rows are told apart by the kinds of their edges
     along: str = "nodes"
+    degrees: bool = False  # start: whether rows are told apart by their in-degrees
 
     def __str__(self) -> str:
         words = [self.op, *map(str, self.reads)]
@@ -48,15 +49,21 @@ class Step:
             words.append("with edges")
         if self.along != "nodes":
             words.append(f"along {self.along}")
+        if self.degrees:
+            words.append("with degrees")
         return " ".join(words)
 
 
 @dataclass(frozen=True)
 class Program:
-    """The steps of a model, earlier ones first. ``share``: as in :class:`enfa.Spec`."""
+    """The steps of a model, earlier ones first. ``share``: as in :class:`enfa.Spec`.
+
+    ``loops``: whether graphs may have self-loops. A model that puts its own in their place cannot tell them from other edges.
+    """
 
     steps: tuple[Step, ...]
     share: str = "dataset"
+    loops: bool = True
 
     def number(self, step: Step) -> int:
         """Where a step stands; a ValueError that names both where it is not there."""

@@ -66,6 +66,7 @@ class StepPlan(Arrays):
     num_nodes: int
     num_subgraphs: int
     y: Tensor | None = None
+    degrees: Tensor | None = None  # int64 [R0], in-degrees in the subgraph, where the model reads them
     graph_ids: Tensor | None = None  # int64 [num_graphs], places in the compiled dataset
     cache: dict[str, Any] = field(default_factory=dict, repr=False, init=False)
 

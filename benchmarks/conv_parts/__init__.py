@@ -1,0 +1,1 @@
+"""What benchmarks/convs.py is made of."""

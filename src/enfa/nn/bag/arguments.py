@@ -1,0 +1,116 @@
+"""The arguments of an operation on Rows: by name, of one table, and the same for all rows where they are plain tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from enfa.nn.bag.refusal import refuse
+from enfa.nn.bag.rows import RowCount, Rows
+
+__all__ = ["Handler", "aligned", "bound", "made", "named", "only_input", "plain", "rows_in"]
+
+Handler = Callable[[Callable, tuple[Any, ...], dict[str, Any]], Any]
+# One parameter has several names: torch.sum(h, axis=1), torch.split(tensor=h, ...)
+_ALIASES = {
+    "axis": "dim", "dims": "dim", "self": "input", "tensor": "input", "x": "input", "A": "input", "size": "shape", "sizes": "shape",
+    "mat2": "other", "axis0": "dim0", "axis1": "dim1", "vec": "other", "concat": "tensors",
+}  # fmt: skip
+
+
+def named(handler: Handler, names: str, ending: str = "{}") -> dict[Any, Handler]:
+    """The functions of these names, wherever PyTorch has them: torch.relu, F.relu and Tensor.relu are three."""
+    spelled = [ending.format(name) for name in names.split()]
+    places = (torch, F, Tensor, torch.special, torch.linalg)
+    found = [getattr(place, name, None) for place in places for name in spelled]
+    return {func: handler for func in found if callable(func)}
+
+
+def rows_in(values: Iterable[Any]) -> list[Rows]:
+    """All Rows among arguments, also in lists."""
+    found: list[Rows] = []
+    for value in values:
+        if isinstance(value, Rows):
+            found.append(value)
+        elif isinstance(value, (list, tuple)):
+            found += rows_in(value)
+    return found
+
+
+def bound(names: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Arguments by the names of the parameters; ``*name``, the last of them, takes what is left: h.flip(1, 2) or h.flip([1, 2])."""
+    found: dict[str, Any] = {}
+    for place, name in enumerate(names.split()):
+        if name.startswith("*") and len(args) > place:
+            rest = args[place:]
+            found[name[1:]] = rest[0] if len(rest) == 1 and isinstance(rest[0], (list, tuple)) else rest
+        elif len(args) > place:
+            found[name] = args[place]
+    return found | {_ALIASES.get(name, name): value for name, value in kwargs.items()}
+
+
+def only_input(func: Callable, given: dict[str, Any], others: tuple[str, ...] = ()) -> Rows:
+    """The Rows that an operation is about, where the rest must be none."""
+    rows = given.get("input")
+    rest = [value for name, value in given.items() if name != "input" and name not in others]
+    if not isinstance(rows, Rows) or rows_in(rest):
+        raise refuse(func, "takes Rows as its input and nowhere else")
+    return rows
+
+
+def plain(value: Any) -> Any:
+    """Tensors instead of Rows, which are of one table or by themselves."""
+    if isinstance(value, Rows):
+        return value.value
+    return type(value)(map(plain, value)) if type(value) in (list, tuple) else value
+
+
+def aligned(
+    func: Callable, args: tuple[Any, ...], kwargs: dict[str, Any], ndim: int | None = None
+) -> tuple[Rows, tuple[Any, ...], dict[str, Any]]:
+    """Some Rows of the table that all Rows are found in, and the arguments with tensors of that table.
+
+    Rows must have the same number of axes, and what stands beside them must be the same for all rows. ``ndim``: the axes of
+    a plain tensor that would meet the rows, where they are not those of the Rows.
+    """
+    rows = rows_in([*args, *kwargs.values()])
+    like = rows[0].bag.common(rows, func)
+    if len({r.ndim for r in rows}) > 1:
+        raise refuse(func, f"meets Rows of {' and '.join(str(r.ndim) for r in rows)} axes", "give them as many, as h[:, None] does")
+    axes = rows[0].ndim if ndim is None else ndim
+
+    def moved(value: Any) -> Any:
+        if isinstance(value, Rows):
+            return value.bag.moved(value, like.number)
+        if isinstance(value, Tensor):
+            return _same_for_all(func, value, axes)
+        if isinstance(value, RowCount):
+            raise refuse(func, "meets Rows with their number, which depends on the plan")
+        return type(value)(map(moved, value)) if type(value) in (list, tuple) else value
+
+    return like, tuple(map(moved, args)), {name: moved(value) for name, value in kwargs.items()}
+
+
+def _same_for_all(func: Callable, value: Tensor, ndim: int) -> Tensor:
+    """A plain tensor that is broadcast over the rows, or has been (``weight.expand(len, -1)``)."""
+    if value.ndim < ndim or value.ndim == 0 or (value.ndim == ndim and value.shape[0] == 1):
+        return value
+    if value.ndim == ndim and value.stride(0) == 0:
+        return value[:1]
+    raise refuse(
+        func, f"meets Rows with a plain tensor of shape {list(value.shape)}, which is not the same for all of them",
+        "compute it from Rows (bag.x, bag.mark), or give it the shape [1, channels]",
+    )  # fmt: skip
+
+
+def made(func: Callable, rows: Rows, found: Any, like: Rows | None = None) -> Any:
+    """What was computed, as Rows again: one or several."""
+    if isinstance(found, (list, tuple)):
+        return type(found)([made(func, rows, part, like) for part in found])  # also torch.return_types.max
+    if not isinstance(found, Tensor) or found.ndim == 0 or found.shape[0] != rows.value.shape[0]:
+        raise refuse(func, f"of these arguments gives {type(found).__name__} that has no row for each row")
+    return rows.of(found)

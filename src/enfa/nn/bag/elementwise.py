@@ -1,0 +1,62 @@
+"""What computes each number by itself. Plain tensors beside Rows must be the same for all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from enfa.nn.bag.arguments import aligned, bound, made, named, plain
+from enfa.nn.bag.refusal import refuse
+from enfa.nn.bag.rows import Rows
+
+__all__ = ["ELEMENTWISE", "elementwise"]
+
+_ONE = """
+relu relu6 gelu silu elu selu celu leaky_relu prelu softplus softsign mish hardtanh hardswish hardsigmoid logsigmoid tanhshrink
+hardshrink softshrink threshold sigmoid expit logit tanh exp exp2 expm1 log log1p log2 log10 sin cos tan asin acos atan arctan sinh
+cosh asinh acosh atanh erf erfc erfinv sinc lgamma digamma abs absolute neg negative positive sqrt rsqrt square reciprocal sign sgn
+floor ceil round trunc frac clamp clamp_min clamp_max clip nan_to_num isnan isinf isfinite logical_not bitwise_not detach clone
+contiguous zeros_like ones_like full_like
+"""
+_SEVERAL = """
+add sub subtract rsub mul multiply div divide true_divide floor_divide pow float_power maximum minimum fmax fmin where lerp eq ne
+lt le gt ge not_equal less less_equal greater greater_equal logical_and logical_or logical_xor bitwise_and bitwise_or
+bitwise_xor fmod remainder addcmul addcdiv atan2 arctan2 hypot copysign xlogy logaddexp logaddexp2 isclose masked_fill
+"""
+_OPERATORS = """
+add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow eq ne lt le gt ge and rand or ror xor rxor neg pos abs invert
+"""
+_IN_PLACE = """
+relu elu selu celu leaky_relu hardtanh threshold sigmoid tanh exp log sqrt rsqrt square reciprocal abs neg sin cos floor ceil
+round clamp clamp_min clamp_max clip nan_to_num add sub mul div pow fmod remainder lerp addcmul addcdiv masked_fill zero fill
+"""
+_TO = "to type type_as float double half bfloat16 long int bool cpu cuda"
+
+
+def elementwise(func: Callable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    like, args, kwargs = aligned(func, args, kwargs)
+    return made(func, like, func(*args, **kwargs))
+
+
+def in_place(func: Callable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Rows:
+    """Writes into the tensor, as for tensors; Rows that meet those of a later table (``h += conv(h)``) become rows of that one."""
+    target = bound("input", args, kwargs).get("input")
+    if not isinstance(target, Rows):
+        raise refuse(func, "writes Rows into a plain tensor", "write h + tensor, which makes new Rows")
+    found = elementwise(func, args, kwargs)
+    target.value, target.number = found.value, found.number
+    return target
+
+
+def converted(func: Callable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    rows = args[0] if args else None
+    if not isinstance(rows, Rows):
+        return func(*plain(args), **kwargs)  # tensor.to(rows), as for tensors
+    found = func(*plain(args), **{name: plain(value) for name, value in kwargs.items()})
+    return found if isinstance(found, str) else made(func, rows, found)
+
+
+ELEMENTWISE = {
+    **named(elementwise, _ONE + _SEVERAL), **named(elementwise, _OPERATORS, "__{}__"), **named(in_place, _IN_PLACE, "{}_"),
+    **named(in_place, "add sub mul truediv floordiv mod pow", "__i{}__"), **named(converted, _TO),
+}  # fmt: skip

@@ -1,0 +1,170 @@
+"""A model for graphs becomes one for bags of subgraphs: the model itself, run on each subgraph as on a graph."""
+
+from __future__ import annotations
+
+import inspect
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn.models.basic_gnn import BasicGNN
+
+from enfa.graphs.names import unknown
+from enfa.nn.bag.bag import Bag
+from enfa.nn.bag.batch import NodeBatch
+from enfa.nn.bag.edges import EdgeList
+from enfa.nn.bag.rows import Rows
+from enfa.nn.bag.views import view
+
+__all__ = ["Lifted", "lift"]
+
+_POOLS = ("sum", "mean", "max")
+
+
+def lift(
+    model: nn.Module,
+    *,
+    marks: str | None = "concat",
+    pool: str | None = None,
+    bag_pool: str = "mean",
+    head: str = "subgraph",
+    edges: str | None = "edge_attr",
+) -> Lifted:
+    """A PyG model, as it is, as a subgraph GNN.
+
+        model = enfa.lift(torch_geometric.nn.GIN(3 + 1, 32, 4, 2), pool="sum")       # 3 features, and a mark
+
+    The model is one for graphs: ``forward(x, edge_index, ...)``, with ``edge_attr``, ``edge_weight`` and ``batch`` where it has
+    them, or ``forward(data)``. It is neither copied nor changed: the lifted model has its parameters.
+
+    Args:
+        model: convs of PyG's or of one's own, and a pool (``global_add_pool``, ``global_mean_pool``, ``global_max_pool``, or a
+            module of ``torch_geometric.nn.aggr``).
+        marks: what becomes of the policy's marks. ``"concat"``: further columns of x, so the model's input is that much wider;
+            ``"add"``: added to x; None: left out.
+        pool: for models that return a row for every node: ``"sum"``, ``"mean"`` or ``"max"`` of these.
+        bag_pool: ``"sum"``, ``"mean"`` or ``"max"`` over the subgraphs of a graph.
+        head: where what follows the model's own pool runs: on every ``"subgraph"``, whose outputs are then pooled, or on the
+            ``"graph"``, whose subgraphs are pooled first.
+        edges: as which argument the model gets edge attributes, where it has it: ``"edge_attr"``, or ``"edge_weight"``, which
+            takes one column; None: none.
+    """
+    return Lifted(model, marks, pool, bag_pool, head, edges)
+
+
+class _Data(SimpleNamespace):
+    """What ``forward(data)`` gets."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"A lifted model's data have x, edge_index, edge_attr, edge_weight and batch, got {name!r}")
+
+
+class Lifted(nn.Module):
+    """What :func:`lift` makes."""
+
+    def __init__(
+        self, model: nn.Module, marks: str | None, pool: str | None, bag_pool: str, head: str, edges: str | None
+    ) -> None:
+        super().__init__()
+        if not isinstance(model, nn.Module):
+            raise TypeError(f"Expected a torch.nn.Module to lift, got {type(model).__name__}")
+        for name, value, allowed in (
+            ("marks", marks, ("concat", "add", None)), ("pool", pool, (*_POOLS, None)), ("bag_pool", bag_pool, _POOLS),
+            ("head", head, ("subgraph", "graph")), ("edges", edges, ("edge_attr", "edge_weight", None)),
+        ):  # fmt: skip
+            if value not in allowed:
+                raise unknown(name, str(value), [str(option) for option in allowed])
+        self.model = model
+        self.marks, self.pool, self.bag_pool, self.head, self.edges = marks, pool, bag_pool, head, edges
+        self._takes = _parameters(model)
+
+    def extra_repr(self) -> str:
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in ("marks", "pool", "bag_pool", "head", "edges"))
+
+    def forward(self, bag: Bag) -> Tensor:
+        batch = NodeBatch.of(bag, self.bag_pool if self.head == "graph" else None)
+        out = view(self.model)(**self._arguments(bag, batch))
+        if isinstance(out, Rows) and out.kind == "pairs":
+            if self.pool is None:
+                raise ValueError(
+                    f"Expected a model that pools its nodes, got {type(self.model).__name__}, which returns a row for each: "
+                    f"give pool='sum', 'mean' or 'max'"
+                )
+            out = bag.pool(_two_axes(out), self.pool)
+        elif self.pool is not None:
+            raise ValueError(
+                f"Expected a row for every node from {type(self.model).__name__}, because pool={self.pool!r}, got {out!r:.80}"
+            )
+        if isinstance(out, Rows) and out.kind == "subgraphs":
+            pooled = bag.pool(_two_axes(out), self.bag_pool)
+            return pooled if out.ndim > 1 else pooled[:, 0]
+        if not isinstance(out, Tensor) or self.head != "graph":
+            name = type(self.model).__name__
+            raise TypeError(f"Expected {name} to return one tensor, a row for each of its graphs, got {type(out).__name__}")
+        return out
+
+    def _arguments(self, bag: Bag, batch: NodeBatch) -> dict[str, Any]:
+        given: dict[str, Any] = {"x": self._features(bag), "edge_index": EdgeList.of(bag, 0)}
+        if self._takes is None:  # forward(data)
+            given |= {"batch": batch, "edge_attr": None, "edge_weight": None}
+            if self.edges is not None and bag.edge_rows is not None:
+                given[self.edges] = self._edges(bag)
+            return {"data": _Data(**given)}
+        if "batch" in self._takes:
+            given["batch"] = batch
+        if self.edges in self._takes and bag.edge_rows is not None:
+            given[self.edges] = self._edges(bag)
+        missing = [name for name, needed in self._takes.items() if needed and name not in given]
+        if missing:
+            name = type(self.model).__name__
+            raise TypeError(f"{name} needs {missing[0]!r}, but as a lifted model it gets {', '.join(given)} (see edges=)")
+        return given
+
+    def _edges(self, bag: Bag) -> Rows:
+        attr: Any = bag.edge_attr
+        if self.edges == "edge_weight":
+            if attr.value.shape[1] != 1:
+                raise ValueError(f"Expected edge attributes of one column for edges='edge_weight', got {attr.value.shape[1]}")
+            return attr[:, 0]
+        return attr
+
+    def _features(self, bag: Bag) -> Any:
+        x: Any = bag.x
+        if self.marks is None:
+            return x
+        mark: Any = bag.mark
+        if not x.is_floating_point():
+            raise ValueError(
+                f"Expected features of floats for marks={self.marks!r}, got categories: embed them and the marks in a model of "
+                f"your own, or give marks=None for a policy that does not mark"
+            )
+        if self.marks == "concat":
+            return torch.cat([x, mark.to(x.dtype)], 1)
+        wide, marks = x.value.shape[1], mark.value.shape[1]
+        if marks not in (1, wide):
+            raise ValueError(f"Expected 1 mark channel, or as many as features ({wide}), for marks='add', got {marks}")
+        return x + mark.to(x.dtype)
+
+
+def _two_axes(rows: Any) -> Rows:
+    return rows if rows.ndim > 1 else rows[:, None]
+
+
+def _parameters(model: nn.Module) -> dict[str, bool] | None:
+    """What ``forward`` takes, by name, and whether it must have it; None for ``forward(data)``."""
+    parameters = [
+        p for p in inspect.signature(model.forward).parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    ]
+    takes = {p.name: p.default is p.empty for p in parameters}
+    if list(takes)[:1] == ["data"] and sum(takes.values()) <= 1:
+        return None
+    if "x" not in takes or "edge_index" not in takes:
+        raise TypeError(
+            f"Expected a model with forward(x, edge_index, ...) or forward(data), got {type(model).__name__} with "
+            f"forward({', '.join(takes)})"
+        )
+    if isinstance(model, BasicGNN):  # it has both arguments, whether its convs read them or not
+        unread = {"edge_attr": not model.supports_edge_attr, "edge_weight": not model.supports_edge_weight}
+        takes = {name: needed for name, needed in takes.items() if not unread.get(name, False)}
+    return takes

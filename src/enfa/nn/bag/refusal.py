@@ -1,0 +1,55 @@
+"""What is said where Rows cannot be computed with exactly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+__all__ = ["check_gradients", "name_of", "refuse"]
+
+_POOL = "use bag.pool(h, {!r}) over nodes or subgraphs, or dim=-1 over channels"
+_OUT = "bag.pool and bag.each give ordinary tensors"
+_TABLE = "join columns with dim=1; bag.spread brings other rows to this table"
+_COLUMNS = "take columns as h[:, a:b]; bag.root and bag.diagonal pick rows, torch.where(mask, a, b) chooses in each row"
+_DROP = "use torch.nn.Dropout, whose masks are the same in every plan"
+_MATRIX = "multiply by a matrix from the right (h @ weight), and pass messages (bag.propagate) from row to row"
+_LOOK = "use bag.pool(h, 'softmax', score=...) for attention over rows"
+_ALONE = "pool first (bag.pool), pass messages (bag.propagate), or, if it does act on each row by itself, write h.of(f(h.value))"
+_INSTEAD = {
+    "mean": _POOL.format("mean"), "sum": _POOL.format("sum"), "max": _POOL.format("max"), "amax": _POOL.format("max"),
+    "softmax": f"{_LOOK}, or dim=-1 for a softmax over channels", "multi_head_attention_forward": _LOOK,
+    "scaled_dot_product_attention": _LOOK, "cat": _TABLE, "stack": _TABLE, "vstack": _TABLE, "getitem": _COLUMNS,
+    "setitem": _COLUMNS, "masked_select": _COLUMNS, "nonzero": _COLUMNS, "index_select": _COLUMNS, "item": _OUT, "tolist": _OUT,
+    "numpy": _OUT, "array": _OUT, "float": _OUT, "int": _OUT, "bool": _OUT, "iteration": _OUT, "len": _OUT, "pickle": _OUT,
+    "alpha_dropout": _DROP, "feature_dropout": _DROP, "feature_alpha_dropout": _DROP, "dropout_": _DROP, "rrelu": _DROP,
+    "dropout1d": _DROP, "bernoulli": _DROP, "rand_like": _DROP, "randn_like": _DROP, "matmul": _MATRIX, "mm": _MATRIX,
+    "rmatmul": _MATRIX, "linear": _MATRIX, "instance_norm": "use torch.nn.LayerNorm, or torch.nn.BatchNorm1d, which is counted",
+}  # fmt: skip
+
+
+def name_of(func: Any) -> str:
+    name = func if isinstance(func, str) else getattr(func, "__name__", str(func))
+    return name.strip("_") if name.startswith("_") else name
+
+
+def refuse(func: Any, why: str = "is not known to act on each row by itself", instead: str = "") -> TypeError:
+    """The error for what is refused."""
+    name = name_of(func)
+    return TypeError(
+        f"{name} {why}, and a row stands for many (subgraph, node) pairs, so plans would give different results: "
+        f"{instead or _INSTEAD.get(name, _ALONE)}"
+    )
+
+
+def check_gradients() -> None:
+    """An autograd.Function sees no tensor in Rows: whatever it computes of them would have no gradient.
+
+    Its forward pass is the one place where PyTorch turns off both directions of differentiation, other than inference mode.
+    """
+    if not torch._C._is_fwd_grad_enabled() and not torch.is_inference_mode_enabled():
+        raise TypeError(
+            "Expected tensors inside a torch.autograd.Function, got Rows, whose gradients it would lose: checkpoint with "
+            "use_reentrant=False, use enfa.CountedBatchNorm instead of SyncBatchNorm (it is summed over processes, too), or "
+            "write h.of(Function.apply(h.value)) for what acts on each row by itself"
+        )

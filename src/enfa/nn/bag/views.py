@@ -1,0 +1,116 @@
+"""The modules of a user, for one pass over Rows, without touching them.
+
+A view of a module is another object with the same parameters, buffers and hooks, whose children are views. What passes messages
+asks the bag for a step; and of the module's own methods, those that call PyG's utilities for edge lists and batch vectors
+(``gcn_norm``, ``add_self_loops``, ``global_add_pool``) call ours (:mod:`enfa.nn.bag.utilities`). Neither the module nor PyG is
+changed, so other threads may use both.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from torch import nn
+from torch_geometric.nn import MessagePassing
+from torch_geometric.nn.aggr import Aggregation
+
+from enfa.nn.bag.batch import Pool
+from enfa.nn.bag.rounds import pass_messages, update_edges
+from enfa.nn.bag.utilities import INSTEAD
+
+__all__ = ["view"]
+
+
+def view(module: nn.Module, memo: dict[int, nn.Module] | None = None) -> Any:
+    """A module for Rows. Made anew for every pass: what a module holds may change."""
+    memo = {} if memo is None else memo
+    if id(module) in memo:
+        return memo[id(module)]
+    memo[id(module)] = new = copy.copy(module)
+    within = isinstance(module, MessagePassing)  # an aggregation there is one of messages, which are plain tensors
+    new.__dict__["_modules"] = {
+        name: child if child is None or (within and isinstance(child, Aggregation)) else view(child, memo)
+        for name, child in module._modules.items()
+    }
+    for name, method in _methods(type(module)):
+        changed = _rebound(method, {})
+        if changed is not method:
+            new.__dict__[name] = MethodType(changed, new)
+    if isinstance(module, MessagePassing):
+        _lift_messages(module, new)
+    elif isinstance(module, Aggregation):
+        memo[id(module)] = new = Pool(new)
+    return new
+
+
+def _lift_messages(conv: MessagePassing, new: Any) -> None:
+    from enfa.nn.bag.convs import prepared
+
+    def propagate(edge_index: Any, size: Any = None, **arguments: Any) -> Any:
+        return pass_messages(conv, new, edge_index, arguments)
+
+    def edge_updater(edge_index: Any, size: Any = None, **arguments: Any) -> Any:
+        return update_edges(conv, new, edge_index, arguments)
+
+    new.__dict__["forward"] = prepared(conv, new.forward)
+    new.__dict__["propagate"], new.__dict__["edge_updater"] = propagate, edge_updater
+
+
+def _methods(kind: type) -> Iterator[tuple[str, FunctionType]]:
+    """The methods that a class has of its author's, not of torch.nn's or of PyG's base class."""
+    seen: set[str] = set()
+    for parent in kind.__mro__:
+        if parent.__module__.startswith("torch.") or parent is MessagePassing or parent is object:
+            continue
+        for name, method in vars(parent).items():
+            if isinstance(method, FunctionType) and name not in seen and not name.startswith("__init"):
+                yield name, method
+            seen.add(name)
+
+
+def _names(code: CodeType) -> set[str]:
+    """What a function looks up, functions within it too."""
+    inner = [const for const in code.co_consts if isinstance(const, CodeType)]
+    return set(code.co_names).union(*(_names(part) for part in inner))
+
+
+def _rebound(function: FunctionType, done: dict[int, Any]) -> Any:
+    """The same function, calling our utilities where it calls PyG's; itself where it calls none."""
+    if id(function) in done:
+        return done[id(function)]
+    done[id(function)] = function  # one that calls itself
+    changed = {}
+    for name in _names(function.__code__) & function.__globals__.keys():
+        old = function.__globals__[name]
+        new = _replaced(old, done)
+        if new is not old:
+            changed[name] = new
+    if changed:
+        space = {**function.__globals__, **changed}
+        new = FunctionType(function.__code__, space, function.__name__, function.__defaults__, function.__closure__)
+        new.__kwdefaults__ = function.__kwdefaults__
+        done[id(function)] = new
+    return done[id(function)]
+
+
+def _replaced(value: Any, done: dict[int, Any]) -> Any:
+    if isinstance(value, FunctionType):
+        if value in INSTEAD:
+            return INSTEAD[value]
+        return value if (value.__module__ or "").startswith(("torch.", "torch_geometric.")) else _rebound(value, done)
+    if isinstance(value, ModuleType) and value.__name__.split(".")[0] == "torch_geometric":
+        return _Replaced(value)
+    return value
+
+
+class _Replaced:
+    """A module of PyG's, as in ``torch_geometric.nn.global_add_pool``."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return _replaced(getattr(self._module, name), {})
