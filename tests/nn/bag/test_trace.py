@@ -113,3 +113,12 @@ def test_lazy_modules_are_made_by_tracing() -> None:
     model = Net()
     model.embed = nn.LazyLinear(32)
     assert_same_as_full(model, enfa.NodeMarking(), random_graphs(3, 5))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
+@pytest.mark.parametrize("kind", [Context, Between])
+def test_on_a_gpu(kind: type[nn.Module]) -> None:
+    """Tables are made when they are asked for, and follow the model there."""
+    graphs = random_graphs(4, 6, seed=1)
+    assert trace(kind().cuda(), graphs, enfa.NodeMarking()) == trace(kind(), graphs, enfa.NodeMarking())
+    assert_same_as_full(kind().cuda(), enfa.NodeMarking(), graphs)
