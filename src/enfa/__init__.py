@@ -1,7 +1,7 @@
 """Subgraph GNNs made cheap without changing a single output.
 
-    model = enfa.DSGNN(in_channels=3, hidden_channels=32, out_channels=2, num_layers=4)
-    plan = enfa.make_plan(graphs, enfa.NodeMarking(), model.spec)
+    model = enfa.DSGNN(in_channels=3, hidden_channels=32, out_channels=2, num_layers=4)  # or any module of your own
+    plan = enfa.make_plan(graphs, enfa.NodeMarking(), model)
     logits = model(plan)
 """
 
@@ -19,14 +19,15 @@ from enfa.edits import (
     Subsample,
 )
 from enfa.nn import DSGNN, DSSGNN, CountedBatchNorm, KeyedDropout
-from enfa.nn.bag import lift
-from enfa.plan import Plan, Spec, make_plan
+from enfa.nn.bag import Bag, Rows, lift, make_plan, trace
+from enfa.plan import Plan, Spec
 
 __version__ = "0.1.0"
 
 __all__ = [
     "DSGNN",
     "DSSGNN",
+    "Bag",
     "CompiledDataset",
     "CountedBatchNorm",
     "DataLoader",
@@ -39,6 +40,7 @@ __all__ = [
     "Plan",
     "Policy",
     "Reconstruction",
+    "Rows",
     "Spec",
     "Subgraph",
     "Subsample",
@@ -47,4 +49,5 @@ __all__ = [
     "load_compiled",
     "make_plan",
     "testing",
+    "trace",
 ]

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from bag_models import Knowledge, Net
 from torch import nn
 
 import enfa
@@ -170,3 +171,35 @@ def test_the_model_stays_as_it_is() -> None:
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     alone = [d for mode in ("train", "eval") for d in differences(model, enfa.NodeMarking(), graphs, modes=[mode], steps=2)]
     assert both == alone
+
+
+def test_takes_any_module() -> None:
+    """Word for word as the documentation has it; and finds a model whose rows are not computed each by itself."""
+    assert_same_as_full(Net(), enfa.NodeMarking(), GRAPHS, steps=2)
+    found = list(differences(Knowledge(), enfa.NodeMarking(), GRAPHS))
+    assert {(d.kind, d.mode) for d in found} == {("distinct", "train"), ("distinct", "eval")}
+    assert {"output", "gradient of first.nn.lins.0.weight", "buffer norm.running_var"} <= {d.what for d in found}
+    assert max(d.relative for d in found) < 1e-10
+    with pytest.raises(ValueError, match="Expected kind='full' or 'distinct' for a model of one's own"):
+        assert_same_as_full(Net(), enfa.NodeMarking(), GRAPHS, kinds=["ego"])
+
+
+class _Escaped(Net):
+    """Takes a mean over rows, past what Rows refuse."""
+
+    def forward(self, bag: enfa.Bag) -> torch.Tensor:
+        return self.head(bag.pool(bag.pool(self.embed(torch.cat([bag.x, bag.mark], 1))))) + bag.x.value.mean()
+
+
+def test_finds_a_module_that_mixes_rows() -> None:
+    with pytest.raises(AssertionError, match=r"(?s)quantities differ .*distinct eval   output"):
+        assert_same_as_full(_Escaped(), enfa.NodeMarking(), GRAPHS)
+
+
+def test_compares_the_gradients_of_features_for_any_module() -> None:
+    graphs = copy.deepcopy(GRAPHS)
+    for graph in graphs:
+        graph.x.requires_grad_()
+    names = {d.what for d in differences(Net(), enfa.NodeMarking(), graphs)}
+    assert {f"gradient of x of graph {i}" for i in range(5)} <= names
+    assert_same_as_full(Net(), enfa.NodeMarking(), graphs, steps=2)

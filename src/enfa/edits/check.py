@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from enfa.edits.edits import DELETE, Edits
+from enfa.edits.policy import Policy
 from enfa.graphs import GraphSet
 
-__all__ = ["check_edits"]
+__all__ = ["check_edits", "edits_by"]
 
 
 def _check_targets(graphs: GraphSet, edits: Edits, policy: str, what: str) -> None:
@@ -113,3 +114,10 @@ def check_edits(graphs: GraphSet, edits: Edits, policy: str) -> Edits:
     _check_targets(graphs, edits, policy, "edge")
     _check_contradictions(graphs, edits, policy)
     return edits
+
+
+def edits_by(policy: Policy, graphs: GraphSet) -> Edits:
+    """What a policy makes of some graphs, checked."""
+    if not isinstance(policy, Policy):
+        raise TypeError(f"Expected an enfa.Policy such as enfa.NodeMarking(), got {policy!r}")
+    return check_edits(graphs, policy.edits(graphs), repr(policy))

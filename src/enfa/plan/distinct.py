@@ -161,12 +161,13 @@ class Builder:
     def over_bag(self, own: np.ndarray, table: KeyTable | None = None) -> tuple[KeyTable, np.ndarray]:
         """For every node the multiset of its rows over the bag."""
         g, present, rest = self.graphs, self.pair_row >= 0, self.unaffected()
-        order = np.lexsort((self.pair_row[present], self.pair_node[present]))
-        pairs = packed(self.pair_node[present][order], self.pair_row[present][order])
-        pairs, count = np.unique(pairs, return_counts=True)
+        pairs, count = np.unique(packed(self.pair_node[present], self.pair_row[present]), return_counts=True)
         node = np.concatenate([pairs >> 32, np.flatnonzero(rest)])
         row = np.concatenate([pairs & 0xFFFFFFFF, self.base[rest > 0]])
         count = np.concatenate([count, rest[rest > 0]])
+        if self.keeps.any():  # these list base rows, too
+            both, where = np.unique(packed(node, row), return_inverse=True)
+            node, row, count = both >> 32, both & 0xFFFFFFFF, np.bincount(where, count, len(both)).astype(np.int64)
         order = np.argsort(node, kind="stable")
         ptr = np.concatenate([[0], np.cumsum(np.bincount(node, minlength=g.num_nodes))])
         table = KeyTable() if table is None else table

@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 from enfa.graphs import GraphSet
 from enfa.plan.table import Plan
 
-__all__ = ["NAMES", "attached", "needing", "numbered", "refuse_gradients"]
+__all__ = ["NAMES", "attached", "connected", "needing", "numbered", "refuse_gradients"]
 
 NAMES = ("x", "edge_attr")
 
@@ -63,14 +63,14 @@ def attached(plan: Plan, graphs: Sequence[Data], names: Sequence[str]) -> Plan:
     plan.cache = dict(plan.cache)
     plan.limits = limits  # type: ignore[assignment]
     if "x" in names:
-        plan.x = _features([data.x for data in graphs], plan.x)
+        plan.x = connected([data.x for data in graphs], plan.x)
     if "edge_attr" in names and plan.edge_attr is not None:
-        plan.edge_attr = _features([data.edge_attr for data in graphs], plan.edge_attr)
+        plan.edge_attr = connected([data.edge_attr for data in graphs], plan.edge_attr)
     return plan
 
 
-def _features(given: list[Tensor], number: Tensor) -> Tensor:
-    """[rows, columns]: the features of the nodes or edges numbered."""
+def connected(given: list[Tensor], number: Tensor) -> Tensor:
+    """[rows, columns]: the features of the nodes or edges numbered, through which gradients flow back into ``given``."""
     versions = [value._version for value in given]
 
     def unchanged(_: Tensor) -> None:

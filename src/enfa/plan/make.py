@@ -8,7 +8,7 @@ import numpy as np
 from torch_geometric.data import Data
 
 from enfa.edits import Edits, Policy
-from enfa.edits.check import check_edits
+from enfa.edits.check import edits_by
 from enfa.graphs import GraphSet, check_graphs
 from enfa.graphs.labels import labels_of_graphs
 from enfa.graphs.names import unknown
@@ -44,9 +44,7 @@ def check_spec(spec: Spec) -> Spec:
 
 def edits_of(graphs: GraphSet, policy: Policy, spec: Spec) -> Edits:
     """The policy's edits, checked against the graphs and against what the model can see."""
-    if not isinstance(policy, Policy):
-        raise TypeError(f"Expected an enfa.Policy such as enfa.NodeMarking(), got {policy!r}")
-    edits = check_edits(graphs, policy.edits(graphs), repr(policy))
+    edits = edits_by(policy, graphs)
     if edits.edge_marks.shape[1] and not spec.edge_attr:
         raise ValueError(
             f"{policy!r} marks edges, but the model's conv does not read edge attributes: use one that does "

@@ -2,7 +2,8 @@
 
 from enfa.nn.bag.bag import Bag
 from enfa.nn.bag.lift import Lifted, lift
+from enfa.nn.bag.make import make_bag, make_plan
 from enfa.nn.bag.rows import Rows
-from enfa.nn.bag.trace import make_bag, trace
+from enfa.nn.bag.trace import trace
 
-__all__ = ["Bag", "Lifted", "Rows", "lift", "make_bag", "trace"]
+__all__ = ["Bag", "Lifted", "Rows", "lift", "make_bag", "make_plan", "trace"]

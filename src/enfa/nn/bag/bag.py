@@ -117,8 +117,8 @@ class Bag(StepPlan):
     def pool(self, h: Rows, how: str = "sum", score: Rows | None = None) -> Any:
         """Pairs -> subgraphs; subgraphs or nodes -> graphs, a tensor [graphs, channels]. An empty pool is zero.
 
-        ``how``: ``"sum"``, ``"mean"``, ``"max"``, or ``"softmax"``: a mean weighted by the softmax of ``score``, Rows of one column
-        or of as many as ``h``.
+        ``how``: ``"sum"``, ``"mean"``, ``"max"``, or ``"softmax"``: a mean weighted by the softmax of ``score``, Rows of one
+        column or of as many as ``h``.
         """
         self._check(h, ("pairs", "nodes", "subgraphs"), "pool")
         if (how == "softmax") != (score is not None):

@@ -5,7 +5,7 @@ from numba import njit
 
 from enfa.plan.kernels.intern import intern, pack, sort_items
 
-__all__ = ["join_pairs", "list_all", "pass_between", "repeat_rows"]
+__all__ = ["count_by_graph", "join_pairs", "list_all", "pass_between"]
 
 
 @njit(cache=True, nogil=True)
@@ -30,11 +30,29 @@ def list_all(first, nodes, complete, base, ptr, node, row, new_ptr, new_node, ne
 
 
 @njit(cache=True, nogil=True)
-def repeat_rows(rows, ptr, out):
-    """Every entry of list s becomes ``rows[s]``."""
-    for s in range(len(ptr) - 1):
-        for q in range(ptr[s], ptr[s + 1]):
-            out[q] = rows[s]
+def count_by_graph(some_ptr, some_row, some_count, more_ptr, more_row, place, ptr, row, count):
+    """The rows of every graph, each once, and how often it has them: some with counts, and more that count 1 (-1: no row).
+
+    ``place`` is scratch for each row, -1 at first: where it stands in the list of the graph that had it last.
+    """
+    total = 0
+    for g in range(len(ptr) - 1):
+        begin = total
+        for q in range(some_ptr[g], some_ptr[g + 1]):
+            r = some_row[q]
+            if some_count[q] > 0:
+                if place[r] < begin:
+                    place[r], row[total], count[total] = total, r, 0
+                    total += 1
+                count[place[r]] += some_count[q]
+        for q in range(more_ptr[g], more_ptr[g + 1]):
+            r = more_row[q]
+            if r >= 0:
+                if place[r] < begin:
+                    place[r], row[total], count[total] = total, r, 0
+                    total += 1
+                count[place[r]] += 1
+        ptr[g + 1] = total
 
 
 @njit(cache=True, nogil=True)

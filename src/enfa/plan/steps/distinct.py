@@ -17,6 +17,7 @@ from enfa.plan.distinct import Builder
 from enfa.plan.intern import KeyTable, packed
 from enfa.plan.kernels.walk import deltas, root_rows
 from enfa.plan.spec import Spec
+from enfa.plan.steps._pairs import count_by_graph
 from enfa.plan.steps.loops import check_loops
 from enfa.plan.steps.pairs import PairRows
 from enfa.plan.steps.roots import own_subgraphs, rooted, single_roots
@@ -50,8 +51,11 @@ class _Steps:
         b = self.builder
         self.start = PairRows(b.base, b.pair_ptr, b.pair_node, b.pair_row, edits.kept)
         self.pairs: dict[int, PairRows] = {}
+        self.whole: PairRows | None = None  # the start with all pairs listed
         self.of: dict[int, np.ndarray] = {}  # the row of every node, subgraph or graph
         self.found: list[StepRows] = []
+        self.last = {read: n for n, step in enumerate(program.steps) for read in step.reads}
+        self.owned = {r for step in program.steps if step.op in ("propagate", "join") for r in step.reads}
 
     def edge_kinds(self, edges: bool) -> np.ndarray:
         """As in expand.edge_tables: attribute row k with mark m is kind k * marks + m."""
@@ -70,6 +74,11 @@ class _Steps:
         else:
             self.of[number] = rows.place = self._placed(step, rows)
         self.found.append(rows)
+        if number not in self.owned and step.kind != "graphs":
+            self._count(number, step, rows)
+        for done in (number, *step.reads):  # lists of all pairs: no longer than they are read
+            if self.last.get(done, number) == number:
+                self.pairs.pop(done, None)
 
     def _pairs(self, step: Step, rows: StepRows) -> PairRows:
         g, e, read = self.graphs, self.edits, step.reads[0]
@@ -79,11 +88,12 @@ class _Steps:
             kind, source = self.program.steps[read].kind, self.of[read]
             of_rows = rows.keys.add(source, np.zeros(len(source) + 1, np.int64), np.empty(0, np.int64))
             if kind == "subgraphs":
-                return self.start.of_subgraphs(of_rows, g, e)
+                self.whole = self.start.completed(g, e) if self.whole is None else self.whole
+                return self.whole.of_subgraphs(of_rows)
             return self.start.of_nodes(of_rows if kind == "nodes" else of_rows[g.graph])
         if step.along == "subgraphs":
-            kind = self.edge_kinds(step.edges)
-            return self.pairs[read].between(g, e, single_roots(g, e), own_subgraphs(g, e), kind, rows.keys)
+            edges = self.edge_kinds(step.edges)
+            return self.pairs[read].between(g, e, single_roots(g, e), own_subgraphs(g, e), edges, rows.keys)
         return self._walked(step, self.pairs[read], rows)
 
     def _walked(self, step: Step, before: PairRows, rows: StepRows) -> PairRows:
@@ -161,26 +171,21 @@ class _Steps:
             np.zeros(subs, np.int32), np.concatenate([[0], np.cumsum(length)]), packed(chosen, np.zeros_like(chosen))
         )
 
-    def count(self) -> None:
-        """For the tables of which no other has own rows: how often each graph has which row."""
+    def _count(self, number: int, step: Step, rows: StepRows) -> None:
+        """For a table of which no other has own rows: how often each graph has which row."""
         g, e = self.graphs, self.edits
-        owned = {r for step in self.program.steps if step.op in ("propagate", "join") for r in step.reads}
-        for number, (step, rows) in enumerate(zip(self.program.steps, self.found)):
-            if number in owned or step.kind == "graphs":
-                continue
-            if step.kind == "pairs":
-                pairs = self.pairs[number]
-                rest, listed = pairs.unlisted(g, e), pairs.row >= 0
-                graph = [g.graph[rest > 0], np.repeat(e.graph, np.diff(pairs.ptr))[listed]]
-                row = [pairs.base[rest > 0], pairs.row[listed]]
-                count = np.concatenate([rest[rest > 0], np.ones(int(listed.sum()), np.int64)])
-            else:
-                graph, row = [g.graph if step.kind == "nodes" else e.graph], [self.of[number]]
-                count = np.ones(len(row[0]), np.int64)
-            code, where = np.unique(packed(np.concatenate(graph), np.concatenate(row)), return_inverse=True)
-            rows.count = np.bincount(where, weights=count, minlength=len(code)).astype(np.int64)
-            rows.count_row = code.astype(np.int32)  # the low half
-            rows.count_ptr = np.searchsorted(code >> 32, np.arange(g.num_graphs + 1))
+        if step.kind == "pairs":
+            pairs = self.pairs[number]
+            some = g.node_ptr, pairs.base, pairs.unlisted(g, e)
+            more = pairs.ptr[e.sub_ptr], pairs.row
+        else:
+            row = self.of[number]
+            some = g.node_ptr if step.kind == "nodes" else e.sub_ptr, row, np.ones(len(row), np.int64)
+            more = np.zeros(g.num_graphs + 1, np.int64), np.empty(0, np.int32)
+        room = len(some[1]) + len(more[1])
+        ptr, row, count = np.zeros(g.num_graphs + 1, np.int64), np.empty(room, np.int32), np.empty(room, np.int64)
+        count_by_graph(*some, *more, np.full(len(rows.keys), -1, np.int64), ptr, row, count)
+        rows.count_ptr, rows.count_row, rows.count = ptr, row[: ptr[-1]].copy(), count[: ptr[-1]].copy()
 
 
 def step_rows_of(graphs: GraphSet, edits: Edits, program: Program, kind: np.ndarray) -> list[StepRows]:
@@ -189,5 +194,4 @@ def step_rows_of(graphs: GraphSet, edits: Edits, program: Program, kind: np.ndar
     steps = _Steps(graphs, edits, program, kind)
     for step in program.steps:
         steps.add(step)
-    steps.count()
     return steps.found

@@ -17,7 +17,7 @@ from enfa.plan.steps.step import Program, Step
 from enfa.plan.steps.table import StepPlan, Table
 from enfa.plan.table import Links, Sums
 
-__all__ = ["full_step_plan", "full_table"]
+__all__ = ["Written", "edge_tables_of", "full_step_plan", "full_table"]
 
 
 def _ones(rows: int) -> torch.Tensor:
@@ -107,11 +107,22 @@ def full_table(written: Written, step: Step, read: list[Step]) -> Table:
     return table
 
 
-def full_step_plan(graphs: GraphSet, edits: Edits, program: Program, cls: type[StepPlan] = StepPlan) -> StepPlan:
+def edge_tables_of(
+    program: Program, edge_attr: np.ndarray | None, edge_marks: np.ndarray
+) -> tuple[np.ndarray | None, np.ndarray]:
+    """``(edge_attr, edge_mark)`` by edge kind. Where no step reads edges all are of one kind, of which nothing that is computed
+    from it gets any further."""
+    if not any(step.edges for step in program.steps):
+        edge_attr, edge_marks = None if edge_attr is None else edge_attr[:1], edge_marks[:1]
+    return edge_tables(edge_attr, edge_marks, Spec(1, edge_attr=True))
+
+
+def full_step_plan(
+    graphs: GraphSet, edits: Edits, program: Program, cls: type[StepPlan] = StepPlan, written: Written | None = None
+) -> StepPlan:
     check_loops(graphs, program)
-    edges = any(step.edges for step in program.steps)
-    written = Written(graphs, edits, edges)
-    attr, edge_mark = edge_tables(graphs.edge_attr, edits.edge_marks, written.spec)
+    written = Written(graphs, edits, any(step.edges for step in program.steps)) if written is None else written
+    attr, edge_mark = edge_tables_of(program, graphs.edge_attr, edits.edge_marks)
     bag = written.bag
     degree = np.bincount(bag.dst, minlength=bag.num_rows)
     return cls(

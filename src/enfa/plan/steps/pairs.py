@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from enfa.edits import Edits
 from enfa.graphs import GraphSet
+from enfa.plan import hubs
 from enfa.plan.intern import KeyTable, packed
-from enfa.plan.steps._pairs import join_pairs, list_all, pass_between, repeat_rows
+from enfa.plan.steps._pairs import join_pairs, list_all, pass_between
 
 __all__ = ["PairRows"]
 
@@ -34,14 +35,23 @@ class PairRows:
         return bag - np.bincount(self.node[partly], minlength=graphs.num_nodes)
 
     def completed(self, graphs: GraphSet, edits: Edits) -> PairRows:
-        """The same with all nodes of all subgraphs listed."""
+        """The same with all nodes of all subgraphs listed, and no base rows."""
+        if self.complete.all():
+            return self
         nodes = np.diff(graphs.node_ptr)[edits.graph]
         room = int(np.where(self.complete, np.diff(self.ptr), nodes).sum())
+        if room > hubs.STORED:
+            raise ValueError(
+                f"Expected at most {hubs.STORED} (subgraph, node) pairs to write out (enfa.plan.hubs.STORED), got {room}: "
+                f"{8 * room / 2**30:.1f} GiB a step, as what is spread from subgraphs or passed along them differs in each. "
+                f"Draw fewer subgraphs (Subsample) or smaller ones (EgoNets), or raise the limit where there is memory"
+            )
         ptr, node, row = np.zeros_like(self.ptr), np.empty(room, np.int32), np.empty(room, np.int32)
         list_all(
             graphs.node_ptr[edits.graph], nodes, self.complete, self.base.copy(), self.ptr, self.node, self.row, ptr, node, row
         )
-        return PairRows(self.base, ptr, node[: ptr[-1]], row[: ptr[-1]], np.ones_like(self.complete))
+        none = np.full_like(self.base, -1)  # in the table to come, numbers of this one mean something else
+        return PairRows(none, ptr, node[: ptr[-1]], row[: ptr[-1]], np.ones_like(self.complete))
 
     def of_nodes(self, rows: np.ndarray) -> PairRows:
         """Every pair has its node's row. ``self`` says which pairs there are."""
@@ -50,11 +60,10 @@ class PairRows:
         ptr = np.concatenate([[0], np.cumsum(keep)])[self.ptr]
         return PairRows(rows.astype(np.int32), ptr, self.node[keep], listed[keep], self.complete)
 
-    def of_subgraphs(self, rows: np.ndarray, graphs: GraphSet, edits: Edits) -> PairRows:
-        """Every pair has its subgraph's row: no two subgraphs need have anything in common."""
-        whole = self.completed(graphs, edits)
-        repeat_rows(rows.astype(np.int32), whole.ptr, whole.row)
-        return whole
+    def of_subgraphs(self, rows: np.ndarray) -> PairRows:
+        """Every pair has its subgraph's row: no two subgraphs need have anything in common. ``self`` is :meth:`completed`."""
+        row = np.repeat(rows.astype(np.int32), np.diff(self.ptr))
+        return replace(self, base=np.full_like(self.base, -1), row=row)
 
     def joined(self, other: PairRows, table: KeyTable) -> PairRows:
         """The rows of both, looked up in ``table``."""

@@ -10,30 +10,40 @@ from enfa.graphs import GraphSet
 __all__ = ["own_subgraphs", "rooted", "single_roots"]
 
 
-def _missing(graphs: GraphSet, edits: Edits) -> bool:
-    """Whether a subgraph of a graph with nodes has no root."""
-    return edits.root is None or bool((edits.root[np.diff(graphs.node_ptr)[edits.graph] > 0] < 0).any())
+def _check(graphs: GraphSet, edits: Edits, verb: str) -> np.ndarray:
+    """int64 [S, 1 or 2]: the roots of subgraphs, of which each has some; those of graphs without nodes need not."""
+    if edits.root is None:
+        raise ValueError(
+            f"Expected a policy that says which node each subgraph is about, such as NodeMarking, for {verb}, got one that "
+            f"does not"
+        )
+    missing = (edits.root < 0).any(axis=1) & (np.diff(graphs.node_ptr)[edits.graph] > 0)
+    if missing.any():
+        sub = int(np.argmax(missing))
+        graph = int(edits.graph[sub])
+        raise ValueError(
+            f"Expected a policy that says which node each subgraph is about, for {verb}, got none for subgraph "
+            f"{sub - edits.sub_ptr[graph]} of graph {graph} (what a policy finds nothing to edit in is its own subgraph)"
+        )
+    return edits.root
 
 
 def rooted(graphs: GraphSet, edits: Edits) -> tuple[np.ndarray, np.ndarray]:
     """(subgraph, root) pairs by subgraph: one for each subgraph, or two; none for a graph without nodes."""
-    if edits.root is None or _missing(graphs, edits):
-        raise ValueError(
-            "Expected a policy that says which node each subgraph is about, such as NodeMarking, for bag.root, got one that "
-            "does not"
-        )
-    sub, side = np.nonzero(edits.root >= 0)
-    return sub, edits.root[sub, side]
+    root = _check(graphs, edits, "bag.root")
+    sub, side = np.nonzero(root >= 0)
+    return sub, root[sub, side]
 
 
 def single_roots(graphs: GraphSet, edits: Edits) -> np.ndarray:
     """int64 [S]: the one root of every subgraph; -1 for the subgraph of a graph without nodes."""
-    if edits.root is None or edits.root.shape[1] != 1 or _missing(graphs, edits):
+    root = _check(graphs, edits, "bag.diagonal and along='subgraphs'")
+    if root.shape[1] != 1:
         raise ValueError(
-            "Expected a policy whose subgraphs have one root each, such as NodeMarking or EgoNets, for bag.diagonal and "
-            "along='subgraphs', got one without"
+            f"Expected a policy whose subgraphs have one root each, such as NodeMarking or EgoNets, for bag.diagonal and "
+            f"along='subgraphs', got {root.shape[1]} roots"
         )
-    return edits.root[:, 0]
+    return root[:, 0]
 
 
 def own_subgraphs(graphs: GraphSet, edits: Edits) -> np.ndarray:

@@ -8,12 +8,11 @@ import numpy as np
 import torch
 
 from enfa.graphs.graphset import ranges
-from enfa.plan.expand import edge_tables
 from enfa.plan.full import tensor
 from enfa.plan.intern import KeyTable
 from enfa.plan.kernels.slice import add_up
-from enfa.plan.spec import Spec
 from enfa.plan.steps.distinct import StepRows
+from enfa.plan.steps.full import edge_tables_of
 from enfa.plan.steps.step import Program, Step
 from enfa.plan.steps.table import StepPlan, Table
 from enfa.plan.table import Links, Sums
@@ -33,8 +32,7 @@ class StepSources:
         self.start_graph: np.ndarray = arrays["start_graph"]
         self.x: np.ndarray = arrays["x"]
         self.marks: np.ndarray = arrays["marks"]
-        spec = Spec(1, edge_attr=any(step.edges for step in program.steps))
-        self.edge_attr, self.edge_mark = edge_tables(arrays["edge_attr"], arrays["edge_marks"], spec)
+        self.edge_attr, self.edge_mark = edge_tables_of(program, arrays["edge_attr"], arrays["edge_marks"])
 
 
 class _Cut:
@@ -66,11 +64,16 @@ class _Cut:
     def owns(self, number: int, read: int, keys: KeyTable, same: bool) -> tuple[np.ndarray, np.ndarray]:
         """New numbers of own rows, and where items begin. ``same``: own rows stand for what the rows stand for."""
         own, ptr = self.wanted[read].add_owns(keys, self.wanted[number].rows)
-        if same and self.copies[read] is None:
-            copies = np.zeros(self.wanted[read].count, np.int64)
-            add_up(own, self.copies[number], copies)
-            self.copies[read] = copies
+        if same:
+            self.hand_down(number, read, own)
         return own, ptr
+
+    def hand_down(self, number: int, read: int, index: np.ndarray) -> None:
+        """Rows stand for what those that have them as own rows stand for, all together."""
+        if self.copies[read] is None:
+            copies = np.zeros(self.wanted[read].count, np.int64)
+            add_up(index, self.copies[number], copies)
+            self.copies[read] = copies
 
     def sums(self, keys: KeyTable, rows: np.ndarray, read: Wanted) -> Sums:
         ptr, row, count = items_of(keys, rows)
@@ -87,10 +90,7 @@ class _Cut:
         elif step.op == "join":
             own, ptr = self.owns(number, step.reads[0], keys, True)
             other = self.wanted[step.reads[1]].replace(items_of(keys, wanted.rows, ptr)[1])
-            if self.copies[step.reads[1]] is None:
-                copies = np.zeros(self.wanted[step.reads[1]].count, np.int64)
-                add_up(other, self.copies[number], copies)
-                self.copies[step.reads[1]] = copies
+            self.hand_down(number, step.reads[1], other)
             table.own, table.other = tensor(own), tensor(other)
         elif step.op in ("spread", "diagonal"):
             table.own = tensor(self.owns(number, step.reads[0], keys, False)[0])
@@ -124,9 +124,9 @@ class StepSlicer:
         return found
 
     def plan(self, graphs: np.ndarray) -> StepPlan:
-        """The plan of the chosen graphs, in the given order."""
-        s, steps = self.sources, self.sources.program.steps
-        cut = _Cut(self, np.asarray(graphs, np.int64))
+        """The plan of the chosen graphs, in the given order; each at most once."""
+        s, steps, graphs = self.sources, self.sources.program.steps, np.asarray(graphs, np.int64)
+        cut = _Cut(self, graphs)
         tables = [cut.table(n, steps[n], self.rows[n]) for n in reversed(range(len(steps)))][::-1]
         start = cut.wanted[0].rows
         own = self.rows[0].keys.own_of(start)
@@ -145,5 +145,5 @@ class StepSlicer:
             num_nodes=int((s.node_ptr[graphs + 1] - s.node_ptr[graphs]).sum()),
             num_subgraphs=int((s.sub_ptr[graphs + 1] - s.sub_ptr[graphs]).sum()),
             degrees=tensor(degree.astype(np.int64)) if steps[0].degrees else None,
-            graph_ids=tensor(np.asarray(graphs, np.int64)),
+            graph_ids=tensor(graphs),
         )  # fmt: skip

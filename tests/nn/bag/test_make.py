@@ -1,0 +1,108 @@
+"""``enfa.make_plan`` for any model."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from bag_models import Context, Molecules, Net
+from torch import Tensor, nn
+from torch_geometric.nn import GINConv
+
+import enfa
+from enfa.plan.steps.step import Program
+from enfa.testing import random_graphs
+
+GRAPHS = random_graphs(4, 6, seed=1)
+
+
+def test_the_design_s_example() -> None:
+    torch.manual_seed(0)
+    model = Net().eval()
+    plan = enfa.make_plan(GRAPHS, enfa.NodeMarking(), model)
+    full = enfa.make_plan(GRAPHS, enfa.NodeMarking(), model, "full")
+    assert isinstance(plan, enfa.Bag) and (plan.kind, full.kind) == ("distinct", "full")
+    assert plan.num_pairs == full.num_pairs == sum(g.num_nodes**2 for g in GRAPHS)
+    assert plan.tables[1].num_rows < full.tables[1].num_rows == full.num_pairs
+    torch.testing.assert_close(model(plan), model(full))
+
+
+def test_takes_a_model_its_spec_or_its_program() -> None:
+    model = enfa.DSGNN(3, 4, 2, 2)
+    for given in (model, model.spec):
+        plan = enfa.make_plan(GRAPHS, enfa.NodeMarking(), given, "ego")
+        assert isinstance(plan, enfa.Plan) and plan.kind == "ego" and plan.spec == model.spec
+    program = enfa.trace(Net(), GRAPHS, enfa.NodeMarking())
+    assert isinstance(program, Program)
+    assert str(enfa.make_plan(GRAPHS, enfa.NodeMarking(), program)) == str(enfa.make_plan(GRAPHS, enfa.NodeMarking(), Net()))
+    plans = [(enfa.make_plan(GRAPHS, enfa.NodeMarking(), m), f"{of}: pass plan.{what}")
+             for m, of, what in ((model, "Plan", "spec"), (Net(), "Bag", "program"))]  # fmt: skip
+    for wrong, got in ((Net, "the class Net"), ("gin", "str"), (None, "NoneType"), (enfa.DSGNN, "the class DSGNN"), *plans):
+        with pytest.raises(TypeError, match=rf"^Expected a model \(torch.nn.Module\), its spec or its program, got {got}$"):
+            enfa.make_plan(GRAPHS, enfa.NodeMarking(), wrong)  # type: ignore[arg-type]
+
+
+def test_refuses_what_it_cannot_do() -> None:
+    with pytest.raises(ValueError, match="Expected kind='full' or 'distinct' for a model of one's own, got 'ego'"):
+        enfa.make_plan(GRAPHS, enfa.NodeMarking(), Net(), "ego")
+    with pytest.raises(ValueError, match="kind of plan to be one of full, ego, distinct, got 'fll'"):
+        enfa.make_plan([], enfa.NodeMarking(), Net(), "fll")
+    with pytest.raises(TypeError, match=r"Expected an enfa.Policy such as enfa.NodeMarking\(\), got 'mark'"):
+        enfa.make_plan(GRAPHS, "mark", Net())  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="Expected at least one graph"):
+        enfa.make_plan([], enfa.NodeMarking(), Net())
+    with pytest.raises(ValueError, match=r"Expected graphs with 'edge_attr', because the model reads it, got none"):
+        enfa.make_plan(random_graphs(3, 5, channels=[3, 2]), enfa.NodeMarking(), Molecules())
+
+
+def test_printed_in_three_lines() -> None:
+    lines = repr(enfa.make_plan(GRAPHS, enfa.NodeMarking(), Context())).splitlines()
+    assert len(lines) == 3 and lines[0].startswith("Bag(distinct, 4 graphs, ")
+    assert lines[1].split("; ")[-1] == "pool 7" and len(lines[2].split()) == 1 + len(lines[1].split(";"))
+
+
+@pytest.mark.parametrize("kind", ["full", "distinct"])
+def test_labels_and_precision(kind: str) -> None:
+    graphs = copy.deepcopy(GRAPHS)
+    assert enfa.make_plan(graphs, enfa.NodeMarking(), Net(), kind).y is None
+    for i, graph in enumerate(graphs):
+        graph.y = torch.tensor([i])
+    plan = enfa.make_plan(graphs, enfa.NodeMarking(), Net().double(), kind)
+    assert plan.y.tolist() == [0, 1, 2, 3] and plan.x.dtype == plan.mark.dtype == torch.float64
+    assert enfa.make_plan(graphs, enfa.NodeMarking(), Net(), kind).x.dtype == torch.float32
+
+
+def test_features_that_need_a_gradient_get_it() -> None:
+    graphs = copy.deepcopy(GRAPHS)
+    for graph in graphs:
+        graph.x = torch.ones_like(graph.x).requires_grad_()  # equal, but each with a gradient of its own
+    assert enfa.make_plan(graphs, enfa.NodeMarking(), Net()).tables[0].num_rows > 2
+    with torch.no_grad():
+        assert enfa.make_plan(graphs, enfa.NodeMarking(), Net()).tables[0].num_rows == 2
+    enfa.testing.assert_same_as_full(Net(), enfa.NodeMarking(), graphs)
+    plan = enfa.make_plan(graphs, enfa.NodeMarking(), Net())
+    with torch.no_grad():
+        graphs[0].x.mul_(2)
+    with pytest.raises(ValueError, match="Expected features as they were when the plan was made"):
+        Net()(plan).sum().backward()
+
+
+class _Unused(nn.Module):
+    """Embeds edges and passes messages without them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.edge, self.conv = nn.Linear(4, 4), nn.Linear(2, 4), GINConv(nn.Linear(4, 4))
+
+    def forward(self, bag: enfa.Bag) -> Tensor:
+        edge = self.edge(bag.edge_attr)
+        assert edge.shape[1] == 4 and bag.edge_mark.shape[1] == 0
+        return bag.pool(bag.pool(bag.propagate(self.conv, self.embed(torch.cat([bag.x, bag.mark], 1)))))
+
+
+@pytest.mark.parametrize("kind", ["full", "distinct"])
+def test_edges_may_be_embedded_for_nothing(kind: str) -> None:
+    graphs = random_graphs(3, 5, edge_channels=2)
+    plan = enfa.make_plan(graphs, enfa.NodeMarking(), _Unused(), kind)
+    assert _Unused()(plan).shape == (3, 4) and len(plan.edge_rows) == 1

@@ -1,0 +1,124 @@
+"""Tracing: what a model asks for, and what running it once must not change."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from bag_models import Between, Context, Knowledge, Net
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.nn import GINConv
+
+import enfa
+from enfa.nn.bag import trace
+from enfa.testing import assert_same_as_full, large_graph, random_graph, random_graphs
+
+
+def test_a_program_is_a_line_a_step() -> None:
+    assert str(trace(Context(), random_graphs(3, 5, seed=1), enfa.NodeMarking())) == "\n".join(
+        [
+            " 0  pairs      start",
+            " 1  pairs      propagate 0",
+            " 2  nodes      across 1",
+            " 3  nodes      propagate 2",
+            " 4  pairs      propagate 1",
+            " 5  pairs      spread 3",
+            " 6  pairs      join 4 5",
+            " 7  subgraphs  pool 6",
+            " 8  graphs     pool 7",
+        ]
+    )
+
+
+@pytest.mark.parametrize("kind", [Net, Context, Between, Knowledge])
+def test_depends_on_no_graph(kind: type[nn.Module]) -> None:
+    """Also where the smallest lacks what others have, and where all are large."""
+    expected = trace(kind(), random_graphs(5, 7, seed=1), enfa.NodeMarking())
+    empty = torch.zeros(2, 0, dtype=torch.long)
+    for graphs in (
+        [Data(x=torch.zeros(0, 3), edge_index=empty)],
+        [Data(x=torch.zeros(1, 3), edge_index=empty), random_graph(5)],
+        [Data(x=torch.zeros(300, 3), edge_index=empty)],
+        [Data(x=torch.zeros(1, 3), edge_index=torch.zeros(2, 1, dtype=torch.long))],
+        [large_graph(3000, channels=3)],
+    ):
+        assert trace(kind(), graphs, enfa.NodeMarking()) == expected
+
+
+@pytest.mark.parametrize("policy", [enfa.EdgeDeletion(), enfa.EgoNets(1, mark=True), enfa.NodeMarking(distances=1)])
+def test_of_a_large_graph_a_piece_is_written_out(policy: enfa.Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All subgraphs of this one would have ten million pairs."""
+    sizes = []
+    right = enfa.nn.bag.trace.__globals__["full_step_plan"]
+
+    def noted(graphs: object, *args: object) -> object:
+        sizes.append(graphs.num_nodes)
+        return right(graphs, *args)
+
+    monkeypatch.setitem(enfa.nn.bag.trace.__globals__, "full_step_plan", noted)
+    enfa.trace(Net(policy.mark_channels), [large_graph(3000, channels=3)], policy)
+    assert 1 < sizes[0] <= 8
+
+
+def test_the_model_and_the_generator_stay_as_they_were() -> None:
+    model = Knowledge()
+    model.last.register_forward_pre_hook(lambda *_: torch.manual_seed(5) and None)  # draws in evaluation, too
+    model.first.eval()
+    before, state = copy.deepcopy(model.state_dict()), torch.get_rng_state()
+    modes = [module.training for module in model.modules()]
+    assert trace(model, random_graphs(3, 5), enfa.NodeMarking()).share == "graph"  # it has dropout
+    assert [module.training for module in model.modules()] == modes and not all(modes)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert all(p.grad is None for p in model.parameters()) and torch.equal(state, torch.get_rng_state())
+    model.drop.p = 0.0
+    assert trace(model, random_graphs(3, 5), enfa.NodeMarking()).share == "dataset"
+
+
+class _Moody(nn.Module):
+    """Asks for another step in training."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.conv = nn.Linear(3, 4), GINConv(nn.Linear(4, 4))
+
+    def forward(self, bag: enfa.Bag) -> Tensor:
+        h = self.embed(bag.x)
+        if self.training:
+            h = bag.propagate(self.conv, h)
+        return bag.pool(bag.pool(h))
+
+
+def test_a_model_that_asks_for_more_in_training_is_refused_then() -> None:
+    model, graphs = _Moody(), random_graphs(3, 5)
+    plan = enfa.make_plan(graphs, enfa.NodeMarking(), model)
+    assert model.eval()(plan).shape == (3, 4)
+    with pytest.raises(ValueError, match=r"asks for a step that its plan does not hold: pairs, propagate 0\. (.|\n)*start"):
+        model.train()(plan)
+
+
+def test_a_failing_model_is_left_in_training() -> None:
+    class Wrong(nn.Module):
+        def forward(self, bag: enfa.Bag) -> Tensor:
+            return bag.x.mean(0)
+
+    model = Wrong()
+    with pytest.raises(TypeError, match=r"^mean .*mixes rows"):
+        enfa.make_plan(random_graphs(3, 5), enfa.NodeMarking(), model)
+    assert model.training
+
+
+def test_lazy_modules_are_made_by_tracing() -> None:
+    model = Net()
+    model.embed = nn.LazyLinear(32)
+    assert_same_as_full(model, enfa.NodeMarking(), random_graphs(3, 5))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
+@pytest.mark.parametrize("kind", [Context, Between])
+def test_on_a_gpu(kind: type[nn.Module]) -> None:
+    """Tables are made when they are asked for, and follow the model there."""
+    graphs = random_graphs(4, 6, seed=1)
+    assert trace(kind().cuda(), graphs, enfa.NodeMarking()) == trace(kind(), graphs, enfa.NodeMarking())
+    assert_same_as_full(kind().cuda(), enfa.NodeMarking(), graphs)
