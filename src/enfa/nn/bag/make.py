@@ -67,9 +67,9 @@ def make_plan(
         graphs: ``Data`` objects with ``x`` (float features, or int64 categorical columns), ``edge_index`` and,
             where the model reads them, ``edge_attr``.
         policy: what makes the subgraphs, such as ``enfa.NodeMarking()``.
-        spec: the model, any module whose forward computes with the verbs of a bag (:class:`enfa.Bag`): it is run once on a small
-            graph to see what it asks for (:func:`enfa.trace`), or the program that was seen. Or a DSGNN or DSSGNN, or its
-            ``spec``.
+        spec: the model: any module whose forward computes with the verbs of a bag (:class:`enfa.Bag`), which is run once on a
+            small graph to see what it asks for (:func:`enfa.trace`), or the program that was seen. Or a DSGNN or DSSGNN, or
+            its ``spec``.
         kind: ``"distinct"`` (every distinct row once), ``"ego"`` (ENFA as published; of DSGNN and DSSGNN only) or ``"full"``
             (the conventional model). All give the same outputs and gradients.
 
