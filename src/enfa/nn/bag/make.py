@@ -59,7 +59,7 @@ def make_bag(graphs: Sequence[Data], policy: Policy, model: nn.Module | Program,
 
 
 def make_plan(
-    graphs: Sequence[Data], policy: Policy, model: nn.Module | Spec | Program, kind: str = "distinct"
+    graphs: Sequence[Data], policy: Policy, spec: nn.Module | Spec | Program, kind: str = "distinct"
 ) -> Plan | Bag:
     """The plan of a list of PyG graphs.
 
@@ -67,9 +67,9 @@ def make_plan(
         graphs: ``Data`` objects with ``x`` (float features, or int64 categorical columns), ``edge_index`` and,
             where the model reads them, ``edge_attr``.
         policy: what makes the subgraphs, such as ``enfa.NodeMarking()``.
-        model: any module whose forward computes with the verbs of a bag (:class:`enfa.Bag`): it is run once on a small
-            graph to see what it asks for (:func:`enfa.trace`), or the program that was seen. Or a DSGNN or DSSGNN, or its
-            ``spec``.
+        spec: the model: any module whose forward computes with the verbs of a bag (:class:`enfa.Bag`), which is run once on a
+            small graph to see what it asks for (:func:`enfa.trace`), or the program that was seen. Or a DSGNN or DSSGNN, or
+            its ``spec``.
         kind: ``"distinct"`` (every distinct row once), ``"ego"`` (ENFA as published; of DSGNN and DSSGNN only) or ``"full"``
             (the conventional model). All give the same outputs and gradients.
 
@@ -78,11 +78,11 @@ def make_plan(
 
     ``plan.y`` are the graphs' labels, stacked; None where they have none, or none that can be stacked (those of nodes).
     """
-    spec = model if isinstance(model, Spec) else getattr(model, "spec", None)
-    if isinstance(model, (nn.Module, Spec)) and isinstance(spec, Spec):
-        return of_specs.make_plan(graphs, policy, spec, kind)
-    if isinstance(model, (nn.Module, Program)):
-        return make_bag(graphs, policy, model, kind)
-    got = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
-    got += ": pass plan.spec" if isinstance(model, Plan) else ": pass plan.program" if isinstance(model, Bag) else ""
+    of_model = spec if isinstance(spec, Spec) else getattr(spec, "spec", None)
+    if isinstance(spec, (nn.Module, Spec)) and isinstance(of_model, Spec):
+        return of_specs.make_plan(graphs, policy, of_model, kind)
+    if isinstance(spec, (nn.Module, Program)):
+        return make_bag(graphs, policy, spec, kind)
+    got = f"the class {spec.__name__}" if isinstance(spec, type) else type(spec).__name__
+    got += ": pass plan.spec" if isinstance(spec, Plan) else ": pass plan.program" if isinstance(spec, Bag) else ""
     raise TypeError(f"Expected a model (torch.nn.Module), its spec or its program, got {got}")
