@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import copy
 
-import numpy as np
 import pytest
 import torch
 from bag_models import MODELS, ROOTED, Molecules, Net
 from torch import nn
 
 import enfa
-from enfa.batch.programs import compile_program
-from enfa.graphs import check_graphs
-from enfa.nn.bag import Bag, make_bag, trace
+from enfa.nn.bag import Bag, make_bag
 from enfa.testing import degenerate_graphs, random_graphs
 
 
@@ -31,8 +28,7 @@ def test_slices_give_what_full_plans_give(kind: type[nn.Module], pairs: int, mon
     graphs, policy = _graphs(kind), enfa.NodeMarking()
     torch.manual_seed(0)
     model = kind().double()
-    program = trace(model, check_graphs(graphs), policy)
-    compiled = compile_program(graphs, policy, program, Bag, progress=False, dtype=np.float64)
+    compiled = enfa.compile(graphs, policy, model, progress=False)
     for chosen in ([0], [3, 1], [5, 17, 2, 9], list(range(len(graphs)))[::-1]):
         plan = compiled[chosen]
         full = make_bag([graphs[g] for g in chosen], policy, model, "full")
@@ -53,7 +49,7 @@ def test_loaders_take_them() -> None:
     for i, graph in enumerate(graphs):
         graph.y = torch.tensor([i])
     model = Net().eval()
-    compiled = compile_program(graphs, enfa.NodeMarking(), trace(model, check_graphs(graphs), enfa.NodeMarking()), Bag, False)
+    compiled = enfa.compile(graphs, enfa.NodeMarking(), model, progress=False)
     expected = model(compiled[:])
     assert len(compiled) == 11 and len(repr(compiled).splitlines()) == 3
     seen = []
@@ -72,3 +68,13 @@ def test_another_model_is_refused_by_both_names() -> None:
     other = next(kind for kind in MODELS if kind.__name__ == "Context")()
     with pytest.raises(ValueError, match=r"asks for a step that its plan does not hold: nodes, across 1(.|\n)*propagate 0"):
         other(bag)
+
+
+def test_what_is_not_there_for_models_of_ones_own() -> None:
+    graphs = random_graphs(3, 6, seed=1)
+    with pytest.raises(ValueError, match="Expected no cache for a model of one's own"):
+        enfa.compile(graphs, enfa.NodeMarking(), Net(), cache="folder")
+    with pytest.raises(ValueError, match="got 'ego'"):
+        enfa.compile(graphs, enfa.NodeMarking(), Net(), kind="ego")
+    full = enfa.compile(graphs, enfa.NodeMarking(), Net(), kind="full", progress=False)
+    assert full[[1]].kind == "full" and len(full[-1:].tables) == 7

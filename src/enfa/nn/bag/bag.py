@@ -11,8 +11,8 @@ from enfa.graphs.names import unknown
 from enfa.nn.bag.convs import convolve
 from enfa.nn.bag.edges import EdgeList
 from enfa.nn.bag.pools import attended, largest, list_sizes
-from enfa.nn.bag.refusal import check_gradients, refuse
-from enfa.nn.bag.rows import EDGES, Rows
+from enfa.nn.rowwise.refusal import check_gradients, refuse
+from enfa.nn.rowwise.rows import EDGES, Rows
 from enfa.nn.segment import gather, weighted_sum
 from enfa.plan.steps.step import Step
 from enfa.plan.steps.table import StepPlan, Table

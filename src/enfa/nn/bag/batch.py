@@ -9,7 +9,7 @@ from torch import nn
 from torch_geometric.nn import aggr
 
 from enfa.nn.bag.edges import StandIn
-from enfa.nn.bag.rows import Rows
+from enfa.nn.rowwise.rows import Rows
 
 if TYPE_CHECKING:
     from enfa.nn.bag.bag import Bag

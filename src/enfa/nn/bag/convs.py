@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing, RGCNConv
 
 from enfa.nn.bag.edges import EdgeList
-from enfa.nn.bag.rows import EDGES, Rows
 from enfa.nn.convs.exact import check_exact
+from enfa.nn.rowwise.rows import EDGES, Rows
 
 __all__ = ["convolve", "prepared"]
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from enfa.nn.bag.elementwise import ELEMENTWISE, elementwise
-from enfa.nn.bag.refusal import name_of
-from enfa.nn.bag.rows import EDGES, Rows
+from enfa.nn.rowwise.elementwise import ELEMENTWISE, elementwise
+from enfa.nn.rowwise.refusal import name_of
+from enfa.nn.rowwise.rows import EDGES, Rows
 from enfa.plan.steps.step import Step
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from enfa.graphs.names import unknown
 from enfa.nn.bag.bag import Bag
 from enfa.nn.bag.batch import NodeBatch
 from enfa.nn.bag.edges import EdgeList
-from enfa.nn.bag.rows import Rows
 from enfa.nn.bag.views import view
+from enfa.nn.rowwise.rows import Rows
 
 __all__ = ["Lifted", "lift"]
 

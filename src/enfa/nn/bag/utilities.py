@@ -17,7 +17,7 @@ from torch_geometric.nn.conv import gcn_conv, rgcn_conv
 from enfa.nn.bag.batch import NodeBatch
 from enfa.nn.bag.edges import EdgeEnds, EdgeList, LinkValues, StandIn
 from enfa.nn.bag.rounds import Round
-from enfa.nn.bag.rows import EDGES, Rows
+from enfa.nn.rowwise.rows import EDGES, Rows
 
 __all__ = ["INSTEAD"]
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import torch.nn.functional as F
 
-from enfa.nn.bag.arguments import Handler
-from enfa.nn.bag.axes import AXES
-from enfa.nn.bag.elementwise import ELEMENTWISE
-from enfa.nn.bag.exact import counted_batch_norm, counted_module, keyed_dropout, keyed_module
-from enfa.nn.bag.products import PRODUCTS
 from enfa.nn.dropout import KeyedDropout
 from enfa.nn.norm import CountedBatchNorm
+from enfa.nn.rowwise.arguments import Handler
+from enfa.nn.rowwise.axes import AXES
+from enfa.nn.rowwise.elementwise import ELEMENTWISE
+from enfa.nn.rowwise.exact import counted_batch_norm, counted_module, keyed_dropout, keyed_module
+from enfa.nn.rowwise.products import PRODUCTS
 
 __all__ = ["HANDLERS"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from enfa.nn.bag.arguments import aligned, bound, made, named, plain
-from enfa.nn.bag.refusal import refuse
-from enfa.nn.bag.rows import Rows
+from enfa.nn.rowwise.arguments import aligned, bound, made, named, plain
+from enfa.nn.rowwise.refusal import refuse
+from enfa.nn.rowwise.rows import Rows
 
 __all__ = ["ELEMENTWISE", "elementwise"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.nn.bag.operation_cases import operands
-from tests.nn.bag.small_bag import ROWS, rows_of, small_bag
+from operation_cases import operands
+from small_bag import ROWS, rows_of, small_bag
 
 from enfa.nn.bag import Rows, axes
-from enfa.nn.bag.operations import HANDLERS
+from enfa.nn.rowwise.operations import HANDLERS
 
 BAG = small_bag()
 F, W = torch.nn.functional, 4

@@ -9,14 +9,14 @@ import socket
 import pytest
 import torch
 import torch.multiprocessing as mp
-from tests.nn.bag.small_bag import ROWS, Short, rows_of, small_bag, small_graphs, values
+from small_bag import ROWS, Short, rows_of, small_bag, small_graphs, values
 from torch import Tensor, nn
 from torch.nn.modules._functions import SyncBatchNorm
 
 import enfa
 from enfa.graphs import check_graphs
 from enfa.nn.bag import Bag, Rows, make_bag, trace
-from enfa.nn.bag.rows import EDGES
+from enfa.nn.rowwise.rows import EDGES
 from enfa.plan.steps.identity import step_identities
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 import torch
-from tests.nn.bag.operation_cases import cases, operands, shared
-from tests.nn.bag.small_bag import ROWS, rows_of, small_bag
+from operation_cases import cases, operands, shared
+from small_bag import ROWS, rows_of, small_bag
 from torch import Tensor, nn
 
 from enfa.nn.bag import Rows, elementwise
-from enfa.nn.bag.operations import HANDLERS
+from enfa.nn.rowwise.operations import HANDLERS
 
 ONE = set(f"{elementwise._ONE} {elementwise._TO} neg pos abs invert zero".split())
 BAG = small_bag()

@@ -10,8 +10,8 @@ import threading
 import numpy as np
 import pytest
 import torch
+from small_bag import ROWS, rows_of, small_bag, small_graphs, values
 from tests.nn.bag.models import Knowledge, Net
-from tests.nn.bag.small_bag import ROWS, rows_of, small_bag, small_graphs, values
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from torch_geometric.data import Data

@@ -13,8 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from enfa.nn.bag.arguments import bound, named
-from enfa.nn.bag.axes import REDUCTIONS, reduced_axes
+from enfa.nn.rowwise.arguments import bound, named
+from enfa.nn.rowwise.axes import REDUCTIONS, reduced_axes
 
 __all__ = ["Watch"]
 

@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from enfa.nn.bag.refusal import refuse
-from enfa.nn.bag.rows import RowCount, Rows
+from enfa.nn.rowwise.refusal import refuse
+from enfa.nn.rowwise.rows import RowCount, Rows
 
 __all__ = ["Handler", "aligned", "bound", "made", "named", "only_input", "plain", "rows_in"]
 

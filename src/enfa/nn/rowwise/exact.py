@@ -8,10 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from enfa.nn.bag.refusal import refuse
-from enfa.nn.bag.rows import Rows
 from enfa.nn.counted import Counted
 from enfa.nn.norm import CountedBatchNorm, process_group
+from enfa.nn.rowwise.refusal import refuse
+from enfa.nn.rowwise.rows import Rows
 from enfa.plan.identity import mix64
 from enfa.plan.steps.identity import step_identities
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import torch
 from torch import Tensor
 
-from enfa.nn.bag.refusal import check_gradients, refuse
+from enfa.nn.rowwise.refusal import check_gradients, refuse
 
 if TYPE_CHECKING:
     from enfa.nn.bag.bag import Bag
@@ -96,7 +96,7 @@ class Rows:
     def __torch_function__(
         cls, func: Callable, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        from enfa.nn.bag.operations import HANDLERS
+        from enfa.nn.rowwise.operations import HANDLERS
 
         check_gradients()
         if func in _PICKS and hasattr(type(args[-1]), "picked"):

@@ -8,10 +8,10 @@ from typing import Any
 
 from torch import Tensor
 
-from enfa.nn.bag.arguments import aligned, bound, made, named, only_input, plain, rows_in
-from enfa.nn.bag.elementwise import elementwise
-from enfa.nn.bag.refusal import refuse
-from enfa.nn.bag.rows import Rows
+from enfa.nn.rowwise.arguments import aligned, bound, made, named, only_input, plain, rows_in
+from enfa.nn.rowwise.elementwise import elementwise
+from enfa.nn.rowwise.refusal import refuse
+from enfa.nn.rowwise.rows import Rows
 
 __all__ = ["AXES", "REDUCTIONS", "channel_axes", "columns", "reduced_axes"]
 

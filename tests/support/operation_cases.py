@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-from tests.nn.bag.small_bag import values
+from small_bag import values
 from torch import Tensor
 
 Call = Callable[[Callable, Any], Any]
