@@ -5,7 +5,6 @@ import torch.nn.functional as F
 from torch_geometric.nn import GCNConv, global_mean_pool
 
 import enfa
-from enfa.nn.bag import make_bag
 from enfa.testing import random_graphs
 
 
@@ -24,7 +23,7 @@ graphs = random_graphs(32, 12, seed=0, channels=3)
 labels = torch.tensor([graph.num_edges % 4 // 2 for graph in graphs])
 policy = enfa.NodeMarking()
 model = enfa.lift(GCN(3 + policy.mark_channels))  # marks are further features
-bag = make_bag(graphs, policy, model)
+bag = enfa.make_plan(graphs, policy, model)
 
 optimiser = torch.optim.Adam(model.parameters(), 0.01)
 for _ in range(20):
@@ -32,7 +31,7 @@ for _ in range(20):
     F.cross_entropy(model(bag), labels).backward()
     optimiser.step()
 
-full = make_bag(graphs, policy, model, kind="full")
+full = enfa.make_plan(graphs, policy, model, kind="full")
 print("rows of every layer:", full.cost().rows, "->", bag.cost().rows)
 torch.testing.assert_close(model(bag), model(full), rtol=1e-4, atol=1e-5)
 print("The same outputs as on every subgraph, written out.")

@@ -5,7 +5,6 @@ from torch import nn
 from torch_geometric.nn import MLP, GINConv
 
 import enfa
-from enfa.nn.bag import make_bag
 from enfa.testing import random_graphs
 
 
@@ -26,9 +25,9 @@ class Net(nn.Module):
 
 graphs = random_graphs(32, 12, seed=0, channels=3)
 model = Net().double()
-bag = make_bag(graphs, enfa.NodeMarking(), model)  # runs the model once, and notes what it asks for
+bag = enfa.make_plan(graphs, enfa.NodeMarking(), model)  # runs the model once, and notes what it asks for
 print(bag.program)
 
-full = make_bag(graphs, enfa.NodeMarking(), model, kind="full")
+full = enfa.make_plan(graphs, enfa.NodeMarking(), model, kind="full")
 torch.testing.assert_close(model(bag), model(full), rtol=1e-10, atol=1e-10)
 print("The same outputs from", sum(bag.cost().rows), "rows instead of", sum(full.cost().rows))

@@ -8,11 +8,12 @@ import torch
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
 def test_ten_lines_run(capsys: pytest.CaptureFixture[str]) -> None:
     torch.set_num_threads(1)
-    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    code = BLOCKS[0]
     lines = [line for line in code.splitlines() if line]
     assert len(lines) <= 10
     assert lines[-1].startswith("assert_same_as_full(")
@@ -20,6 +21,15 @@ def test_ten_lines_run(capsys: pytest.CaptureFixture[str]) -> None:
     exec(code, names)
     assert tuple(names["logits"].shape) == (32, 2)  # type: ignore[attr-defined]
     assert "rows in every layer of the conventional model" in capsys.readouterr().out
+
+
+def test_a_model_of_ones_own_runs() -> None:
+    """It compares itself with the full plan, and makes batches."""
+    torch.set_num_threads(1)
+    _, code = BLOCKS
+    names: dict[str, object] = {}
+    exec(code, names)
+    assert tuple(names["logits"].shape) == (32, 2) and "assert_same_as_full(model" in code  # type: ignore[attr-defined]
 
 
 def test_links_lead_somewhere() -> None:
