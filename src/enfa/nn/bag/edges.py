@@ -162,7 +162,8 @@ class LinkValues:
         given = [LinkValues._of(value) for value in args]
         values = [value for value in given if isinstance(value, LinkValues)]
         tensors = [value for value in (*given, *(kwargs or {}).values()) if isinstance(value, (Tensor, Rows))]
-        if ELEMENTWISE.get(func) is not elementwise or len({v.loops for v in values}) > 1 or any(t.ndim for t in tensors):
+        handler, _ = ELEMENTWISE.get(func, (None, ""))
+        if handler is not elementwise or len({v.loops for v in values}) > 1 or any(t.ndim for t in tensors):
             raise TypeError(
                 f"The model computes with values on edges outside of messages ({name_of(func)}), where edges are not known "
                 f"yet: only what computes each number by itself can wait; do the rest in the conv's message()"
