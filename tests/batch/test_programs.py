@@ -29,6 +29,7 @@ def test_slices_give_what_full_plans_give(kind: type[nn.Module], pairs: int, mon
     torch.manual_seed(0)
     model = kind().double()
     compiled = enfa.compile(graphs, policy, model, progress=False)
+    assert compiled.cost().rows == compiled[:].cost().rows  # what counts nothing is not there
     for chosen in ([0], [3, 1], [5, 17, 2, 9], list(range(len(graphs)))[::-1]):
         plan = compiled[chosen]
         full = make_bag([graphs[g] for g in chosen], policy, model, "full")

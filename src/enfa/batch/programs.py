@@ -19,6 +19,7 @@ from enfa.graphs import GraphSet, check_graphs
 from enfa.graphs.labels import labels
 from enfa.plan.cost import Cost
 from enfa.plan.distinct import start_kinds
+from enfa.plan.steps.arrange import arrange_steps
 from enfa.plan.steps.distinct import StepRows, step_rows_of
 from enfa.plan.steps.full import full_step_plan
 from enfa.plan.steps.merge import merge_steps
@@ -177,5 +178,6 @@ def compile_program(
             else:
                 merge_steps(rows, found, program)
         assert rows is not None
+        arrange_steps(rows, program)
         slicer = StepSlicer(rows, sources, cls)
     return CompiledProgram(policy, program, kind, slicer, (graphs, edits), y, cls)

@@ -16,12 +16,12 @@ from enfa.plan.kernels.arrange import meet_graphs, renumber
 from enfa.plan.runs import mates_of, owners_of
 from enfa.plan.wanted import Numbers, Wanted, items_of
 
-__all__ = ["arrange"]
+__all__ = ["Arranger", "Order", "arrange"]
 
 _NONE = np.zeros(0, np.int32)
 
 
-class _Order:
+class Order:
     """A new order of a table's rows: those that many graphs use, then the others, as they are met."""
 
     def __init__(self, table: KeyTable, owner: np.ndarray | None = None) -> None:
@@ -44,13 +44,13 @@ class _Order:
         return self.wanted.numbers.number
 
 
-class _Arranger:
+class Arranger:
     """Takes tables apart, in their new orders, and puts them together once all orders are known."""
 
     def __init__(self) -> None:
-        self.apart: list[tuple[KeyTable, tuple[np.ndarray, ...], _Order | None, _Order | None]] = []
+        self.apart: list[tuple[KeyTable, tuple[np.ndarray, ...], Order | None, Order | None]] = []
 
-    def take(self, order: _Order, own: _Order | None, item: _Order | None) -> None:
+    def take(self, order: Order, own: Order | None, item: Order | None) -> None:
         """No more rows of a table are met: its keys follow one another in the new order, and meet what they name."""
         table = order.table
         rows = order.rows()
@@ -66,14 +66,14 @@ class _Arranger:
             item.wanted.replace(named)
 
     def layer(
-        self, layer: DistinctLayer, of_node: np.ndarray, table: _Order, before: _Order, reads_input: bool
+        self, layer: DistinctLayer, of_node: np.ndarray, table: Order, before: Order, reads_input: bool
     ) -> np.ndarray:
         """``of_node``: each node's encoded context, where there are any; returns their new numbers."""
         rows = table
         if layer.mix is not None:
             assert layer.context is not None
-            rows, contexts = _Order(layer.rows), _Order(layer.context)
-            encoded = contexts if layer.encoder is None else _Order(layer.encoder)
+            rows, contexts = Order(layer.rows), Order(layer.context)
+            encoded = contexts if layer.encoder is None else Order(layer.encoder)
             self.take(table, rows, encoded)
             of_node = encoded.wanted.add(of_node)
             if layer.encoder is not None:
@@ -99,7 +99,7 @@ def arrange(rows: DistinctRows, sub_ptr: np.ndarray, reads_input: bool) -> None:
     owners: list[np.ndarray | None] = [None] * (len(rows.layers) + 1)
     if rows.layers[-1].mix is None:
         of_deltas, owners[:] = owners_of(rows, sub_ptr, mates_of(rows, sub_ptr))
-    top, arranger = _Order(rows.layers[-1].table, owners[-1]), _Arranger()
+    top, arranger = Order(rows.layers[-1].table, owners[-1]), Arranger()
     ids = np.empty(len(rows.base_row) + int(rows.deltas.size[1]), np.int32)
     seen = np.zeros(len(rows.deltas), bool)
     deltas = rows.deltas.heads, rows.deltas.items
@@ -108,16 +108,16 @@ def arrange(rows: DistinctRows, sub_ptr: np.ndarray, reads_input: bool) -> None:
     if rows.sub_root is not None:
         top.wanted.add(rows.sub_root[rows.sub_root >= 0])
     # pools are met in the order that they have, which is that of the subgraphs; then deltas, too, are put by owner
-    pools = _Order(rows.deltas, of_deltas)
+    pools = Order(rows.deltas, of_deltas)
     pools.wanted.add(np.arange(len(rows.deltas), dtype=np.int32))
     arranger.take(pools, None, top)
     if rows.nodes is not None:
-        nodes = _Order(rows.nodes)
+        nodes = Order(rows.nodes)
         nodes.wanted.add(np.arange(len(rows.nodes), dtype=np.int32))
         arranger.take(nodes, None, top)
     order, contexts = top, rows.node_context or [_NONE] * len(rows.layers)
     for i in reversed(range(len(rows.layers))):
-        before = _Order(rows.layers[i - 1].table if i else rows.start, owners[i])
+        before = Order(rows.layers[i - 1].table if i else rows.start, owners[i])
         contexts[i] = arranger.layer(rows.layers[i], contexts[i], order, before, reads_input)
         order = before
     arranger.take(order, None, None)
