@@ -63,7 +63,7 @@ def test_mistakes(tmp_path: Path, text: str, message: str) -> None:
         read_config(write(tmp_path / "c.yaml", text))
 
 
-@pytest.mark.parametrize("name", ["../../x", "..", ".", "", "/tmp/x", "a/b", "a\\b", "a/", "a\0b"])
+@pytest.mark.parametrize("name", ["../../x", "..", ".", "", "/x", "a/b", "a\\b", "a/", "a\0b"])
 def test_a_run_stays_in_its_folder(name: str) -> None:
     with pytest.raises(ValueError, match=f"^Expected name to be a file name, .*, got {re.escape(repr(name))}$"):
         Config(dataset="CSL", name=name)

@@ -32,16 +32,11 @@ class Sizes:
     and the unedited graphs. These three are of pointers and sizes that have been checked.
     """
 
-    def __init__(self, spec: Spec, shapes: Shapes, arrays: Arrays | None = None) -> None:
+    def __init__(self, header: Header, shapes: Shapes) -> None:
+        spec = header.spec
+
         def first(name: str) -> int:
             return shapes[name][0] if name in shapes else 0
-
-        def nodes() -> int:
-            """As many as some array has numbers for them; where none has, as many as the pointers say."""
-            for name in ("graphs.node_kind", "layer0.node_context", "node_sum"):
-                if name in shapes:
-                    return first(name)
-            return 0 if arrays is None else int(arrays["sources.node_ptr"][-1])
 
         def kinds(attributes: str) -> int:
             return max(first(attributes), 1) if spec.edge_attr else 1
@@ -49,7 +44,7 @@ class Sizes:
         self.known = {
             "layers": spec.num_layers,
             "graphs": first("sources.node_ptr") - 1,
-            "nodes": nodes(),
+            "nodes": header.nodes,
             "base rows": first("base_row"),
             "subgraphs": first("sources.sub_size"),
             "start kinds": first("sources.start_feature"),
@@ -120,7 +115,7 @@ def check_shapes(header: Header) -> None:
             raise CorruptFileError(f"Expected '{name}' of type {' or '.join(form.dtypes)}, got {there[name]['dtype']}")
         if len(shapes[name]) not in {len(form.shape), len(form.shape) - (form.shape[-1] == ANY)}:
             raise CorruptFileError(f"Expected '{name}' with {len(form.shape)} axes, got {list(shapes[name])}")
-    sizes = Sizes(spec, shapes)
+    sizes = Sizes(header, shapes)
     for name, form in forms.items():
         for axis, (size, length) in enumerate(zip(form.shape, shapes.get(name, ()))):
             if size not in (None, ANY) and length != sizes(size):
@@ -200,9 +195,7 @@ def _check_graphs(arrays: Arrays) -> None:
 def check_arrays(header: Header, arrays: Arrays) -> None:
     """The numbers of arrays whose shapes have been checked."""
     forms = {name: form for name, form in _forms(header.spec, arrays).items() if name in arrays}
-    sizes = Sizes(header.spec, {name: array.shape for name, array in arrays.items()}, arrays)
-    if not 0 <= sizes("nodes") < _MOST:
-        raise CorruptFileError(f"Expected 'sources.node_ptr' to end below 2^31, got {sizes('nodes')}")
+    sizes = Sizes(header, {name: array.shape for name, array in arrays.items()})
     pointers = [name for name, form in forms.items() if form.rises_to is not None]
     for name in pointers:
         _check_numbers(name, arrays[name], forms[name], sizes)

@@ -34,6 +34,7 @@ class Header:
     spec: Spec
     arrays: dict[str, dict[str, Any]]  # how each is packed
     limits: tuple[tuple[int, ...], tuple[int, ...]]
+    nodes: int
     affected: list[int]
 
 
@@ -115,7 +116,7 @@ def check_header(header: dict[str, Any], packed: dict[str, np.ndarray]) -> Heade
     _expect(key["kind"] in KINDS, f"'header.key.kind' from {', '.join(KINDS)}", key["kind"])
     spec = _spec(key["spec"])
     _expect(spec.num_layers <= _LAYERS, f"spec.num_layers up to {_LAYERS}", spec.num_layers)
-    arrays, limits, affected = (header.get(name) for name in ("arrays", "limits", "affected"))
+    arrays, limits, nodes, affected = (header.get(name) for name in ("arrays", "limits", "nodes", "affected"))
     _expect(isinstance(arrays, dict), "a JSON object in 'header.arrays'", arrays)
     assert isinstance(arrays, dict)
     for name in sorted(arrays.keys() ^ packed.keys()):
@@ -130,6 +131,7 @@ def check_header(header: dict[str, Any], packed: dict[str, np.ndarray]) -> Heade
         isinstance(limits, list) and len(limits) == 2 and all(map(_whole_numbers, limits)),
         "two lists of whole numbers in 'header.limits'", limits,
     )  # fmt: skip
+    _expect(_whole_numbers([nodes]) and nodes < 2**31, "a whole number below 2^31 in 'header.nodes'", nodes)  # type: ignore[operator]
     _expect(_whole_numbers(affected), "whole numbers in 'header.affected'", affected)
-    assert isinstance(limits, list) and isinstance(affected, list)
-    return Header(key, spec, arrays, (tuple(limits[0]), tuple(limits[1])), affected)
+    assert isinstance(limits, list) and isinstance(affected, list) and isinstance(nodes, int)
+    return Header(key, spec, arrays, (tuple(limits[0]), tuple(limits[1])), nodes, affected)

@@ -83,6 +83,7 @@ def _image(compiled: CompiledDataset) -> tuple[bytes, dict[str, int]]:
         "key": compiled.key,
         "arrays": how,
         "limits": compiled.sources.limits,
+        "nodes": int(compiled.sources.node_ptr[-1]),  # which no array need have a number for each of
         "affected": compiled.rows.affected if compiled.rows is not None else [],
     }
     sizes = {name: len(data) for name, data in packed.items()}
