@@ -24,6 +24,14 @@ class Short(nn.Module):
         return bag.pool(bag.pool(h))
 
 
+class Dropping(Short):
+    """The same with dropout: rows are shared within a graph only."""
+
+    def forward(self, bag):
+        nn.functional.dropout(bag.x, 0.5, training=self.training)
+        return super().forward(bag)
+
+
 def small_graphs() -> list[Data]:
     pair = Data(x=torch.tensor([[0.0, 1.0], [1.0, 1.0]]), edge_index=torch.tensor([[0, 1], [1, 0]]))
     single = Data(x=torch.tensor([[2.0, 1.0]]), edge_index=torch.zeros(2, 0, dtype=torch.int64))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import copy
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 import torch_geometric.nn as pyg
 from torch import Tensor, nn
 
@@ -184,3 +186,42 @@ def test_arguments_that_a_conv_lacks_or_has_not() -> None:
         _both(Net(pyg.FAConv(4)))
     with pytest.raises(TypeError, match="Expected GATConv to return Rows of pairs, got tuple"):
         _both(Net(pyg.GATConv(4, 4), return_attention_weights=True))
+
+
+class Mixing(pyg.MessagePassing):
+    """A conv whose messages, or rows, read what is not theirs."""
+
+    def __init__(self, where: str, act: Callable[[Tensor], Tensor]) -> None:
+        super().__init__(aggr="add")
+        self.where, self.act = where, act
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.propagate(edge_index, x=x)
+
+    def message(self, x_j: Tensor) -> Tensor:
+        return self.act(x_j) if self.where == "message" else x_j
+
+    def update(self, inputs: Tensor) -> Tensor:
+        return self.act(inputs) if self.where == "update" else inputs
+
+
+@pytest.mark.parametrize("where", ["message", "update"])
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda x: x - x.view(-1).mean(), lambda x: x - x.t().mean(1), lambda x: x - x.median(0).values, lambda x: x @ x.T @ x,
+        lambda x: F.layer_norm(x, x.shape), lambda x: x + x.flip(0), lambda x: x - x[0], lambda x: x / len(x),
+    ],
+)  # fmt: skip
+def test_messages_that_read_others_are_refused(act: Callable[[Tensor], Tensor], where: str) -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lin, self.conv = nn.Linear(4, 5), Mixing(where, act)
+
+        def forward(self, bag: enfa.Bag) -> Tensor:
+            h = self.lin(torch.cat([bag.x, bag.mark], 1))
+            return bag.pool(bag.pool(bag.propagate(self.conv, h)))
+
+    with pytest.raises(TypeError, match="Mixing gives a row something else when fewer rows get messages"):
+        enfa.make_plan(random_graphs(3, 7, seed=1), enfa.NodeMarking(), Model())

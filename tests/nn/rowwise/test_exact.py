@@ -9,7 +9,7 @@ import socket
 import pytest
 import torch
 import torch.multiprocessing as mp
-from small_bag import ROWS, Short, rows_of, small_bag, small_graphs, values
+from small_bag import ROWS, Dropping, Short, rows_of, small_bag, small_graphs, values
 from torch import Tensor, nn
 from torch.nn.modules._functions import SyncBatchNorm
 
@@ -88,7 +88,7 @@ def test_what_cannot_be_counted() -> None:
 @pytest.mark.parametrize("shape", [(), (4,), (2, 3)])
 @pytest.mark.parametrize("drop", [nn.Dropout, enfa.KeyedDropout])
 def test_dropout_masks_are_of_what_a_row_is(drop, shape: tuple[int, ...]) -> None:
-    bag = _bag()
+    bag = small_bag("distinct", Dropping())
     x = values(bag.tables[0].num_rows, *shape)
     found = []
     for _ in range(2):
@@ -103,7 +103,7 @@ def test_dropout_masks_are_of_what_a_row_is(drop, shape: tuple[int, ...]) -> Non
 
 
 def test_dropout_draws_the_same_in_both_plans() -> None:
-    shared, full = small_bag("distinct"), small_bag("full")
+    shared, full = small_bag("distinct", Dropping()), small_bag("full", Dropping())
     ids = [step_identities(bag, 0) for bag in (shared, full)]
     outs = []
     for bag in (shared, full):
@@ -116,11 +116,16 @@ def test_dropout_draws_the_same_in_both_plans() -> None:
 
 
 def test_dropout_in_place_and_at_its_ends() -> None:
-    h = rows_of(small_bag(), values(ROWS, 64))
+    h = rows_of(small_bag(model=Dropping()), values(ROWS, 64))
     before = h.value.clone()
     assert nn.Dropout(0.5, inplace=True)(h) is h and not torch.equal(h.value, before)
     assert not nn.Dropout(1.0)(h).value.any()
     assert nn.functional.dropout(h, 0.0) is h
+
+
+def test_dropout_that_tracing_did_not_see_is_refused() -> None:
+    with pytest.raises(ValueError, match="one mask would strike all graphs"):
+        nn.Dropout(0.5)(rows_of(small_bag(), values(ROWS, 64)))
 
 
 @pytest.mark.parametrize("drop", [nn.Dropout(0.2), enfa.KeyedDropout(0.2)])

@@ -34,8 +34,15 @@ class Bag(StepPlan):
     def _step(self, step: Step) -> int:
         return self.program.number(step)
 
-    def note_dropout(self) -> None:
-        """Dropout is used on rows; only tracing takes note of it."""
+    tracing = False
+
+    def note_dropout(self, draws: bool) -> None:
+        """Dropout is used on rows, and ``draws``: rows are then shared within a graph only."""
+        if draws and self.program.share != "graph":
+            raise ValueError(
+                "The model drops what it was not seen to drop when its plan was made, so one mask would strike all graphs: use "
+                "nn.Dropout, which is seen in evaluation mode, too, and make a plan with this model"
+            )
 
     def note_loops(self) -> None:
         """Self-loops are removed, or others put in their place."""
@@ -60,7 +67,7 @@ class Bag(StepPlan):
         """int64 [pairs, 1]: how many edges of the subgraph lead to the node. Pairs."""
         self._step(Step("start", "pairs", degrees=True))
         assert self.degrees is not None
-        return self._rows(self.degrees[:, None], 0)
+        return self._rows(self.degrees[:, None].clone(), 0)  # Rows may be written into
 
     @property
     def edge_attr(self) -> Rows:
@@ -100,6 +107,8 @@ class Bag(StepPlan):
     def across(self, h: Rows, how: str = "sum") -> Rows:
         """Of every node its rows in all subgraphs that contain it, summed up, or their mean or maximum. Nodes."""
         self._check(h, ("pairs",), "across")
+        if how not in POOLS[:3]:
+            raise unknown("how", how, POOLS[:3])
         number = self._step(Step("across", "nodes", (h.number,)))
         return self._rows(self._pooled(h.value, self.tables[number], how, None), number)
 
@@ -169,8 +178,10 @@ class Bag(StepPlan):
     def _pooled(self, value: Tensor, table: Table, how: str, score: Tensor | None) -> Tensor:
         if how not in POOLS:
             raise unknown("how", how, POOLS)
-        if value.ndim != 2:
-            raise ValueError(f"Expected Rows [rows, channels] to add up, got {list(value.shape)}")
+        if value.ndim != 2 or not value.is_floating_point():
+            raise ValueError(f"Expected Rows [rows, channels] of floats to pool, got {list(value.shape)} of {value.dtype}")
+        if score is not None and (score.ndim != 2 or score.shape[1] not in (1, value.shape[1])):
+            raise ValueError(f"Expected a score of one column or of {value.shape[1]}, got {list(score.shape)}")
         assert table.sums is not None
         if how in ("sum", "mean"):
             total = weighted_sum(value, table.sums)

@@ -67,8 +67,10 @@ def compile(
     refuse_gradients(dataset)
     program, dtype = spec, None
     if isinstance(spec, nn.Module):
-        floats = [p.dtype for p in spec.parameters() if p.is_floating_point()]
-        program, dtype = trace(spec, check_graphs(dataset), policy), _FLOATS.get(floats[0]) if floats else None
+        floats = next((p.dtype for p in spec.parameters() if p.is_floating_point()), torch.float32)
+        if floats not in _FLOATS:
+            raise ValueError(f"Expected a model in float32 or float64 to compile for, got {floats}: use torch.autocast")
+        program, dtype = trace(spec, check_graphs(dataset), policy), _FLOATS[floats]
     assert isinstance(program, Program)
     options: dict[str, Any] = {"kind": kind if ahead else "full", "threads": threads, "dtype": dtype}
     return compile_program(dataset, policy, program, Bag, progress, **options)

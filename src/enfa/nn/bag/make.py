@@ -9,6 +9,7 @@ import numpy as np
 from torch import nn
 from torch_geometric.data import Data
 
+from enfa.batch.programs import sources_of_steps
 from enfa.edits import Policy
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
@@ -16,12 +17,11 @@ from enfa.graphs.labels import labels_of_graphs
 from enfa.nn.bag.bag import Bag
 from enfa.nn.bag.trace import in_precision_of, trace
 from enfa.plan import make as of_specs
-from enfa.plan.distinct import start_kinds
 from enfa.plan.gradients import connected, needing, numbered
 from enfa.plan.spec import Spec
 from enfa.plan.steps.distinct import step_rows_of
 from enfa.plan.steps.full import full_step_plan
-from enfa.plan.steps.slice import StepSlicer, StepSources
+from enfa.plan.steps.slice import StepSlicer
 from enfa.plan.steps.step import Program
 from enfa.plan.table import Plan
 
@@ -44,11 +44,7 @@ def make_bag(graphs: Sequence[Data], policy: Policy, model: nn.Module | Program,
     if kind == "full":
         bag: Any = full_step_plan(told, edits, program, Bag)
     else:
-        start, feature, of_graph = start_kinds(told, program.share)
-        sources = StepSources(
-            program, node_ptr=told.node_ptr, sub_ptr=edits.sub_ptr, start_feature=feature, start_graph=of_graph, x=told.x,
-            marks=edits.marks, edge_attr=told.edge_attr, edge_marks=edits.edge_marks,
-        )  # fmt: skip
+        sources, start = sources_of_steps(told, edits, program)
         bag = StepSlicer(step_rows_of(told, edits, program, start), sources, Bag).plan(np.arange(told.num_graphs))
     if "x" in names:
         bag.x_rows = connected([data.x for data in graphs], bag.x_rows)

@@ -70,6 +70,8 @@ class Round:
         """On every link."""
         if self.edges.loops and not getattr(value, "loops", False):
             raise TypeError(f"Expected {name} to have values for the self-loops that the conv has added, got none")
+        if getattr(value, "loops", False) and not self.edges.loops:
+            raise TypeError(f"Expected {name} without values for self-loops, which these edges do not have, got some")
         return self.on_links(value)
 
 
@@ -148,10 +150,54 @@ def pass_messages(conv: MessagePassing, view: MessagePassing, edges: Any, argume
     if found is None:
         with rounds.watch(conv):
             found = type(conv).propagate(view, rounds.ends, size=rounds.sizes, **plain)
+        if rounds.bag.tracing:
+            _compare_alone(conv, view, rounds, arguments, plain, found)
     if not isinstance(found, Tensor) or found.ndim == 0 or len(found) != rounds.links.num_rows:
         name = type(conv).__name__
         raise TypeError(f"Expected the messages of {name} to end in a row for every node, got {type(found).__name__}")
     return Rows(found, rounds.bag, rounds.number)
+
+
+def _compare_alone(
+    conv: MessagePassing, view: MessagePassing, rounds: Round, arguments: dict[str, Any], plain: dict[str, Any], found: Any
+) -> None:
+    """Refuse a conv that gives some rows something else when they are alone, their messages in another order.
+
+    Its code for messages runs on plain tensors, so what it does there is tried, once, while a model is traced.
+    """
+    if not isinstance(found, Tensor) or found.ndim == 0 or len(found) != rounds.links.num_rows or len(found) < 2:
+        return
+    for some in (torch.arange(1, len(found), 2, device=found.device), torch.tensor([len(found) - 1], device=found.device)):
+        _compare_some(conv, view, rounds, arguments, plain, found, some)
+
+
+def _compare_some(
+    conv: MessagePassing, view: MessagePassing, rounds: Round, arguments: dict[str, Any], plain: dict[str, Any], found: Tensor,
+    some: Tensor,
+) -> None:  # fmt: skip
+    place = torch.full((len(found),), -1, device=found.device)
+    place[some] = torch.arange(len(some), device=found.device)
+    link = (place[rounds.ends[1]] >= 0).nonzero()[:, 0]
+    link = link[torch.randperm(len(link), generator=torch.Generator().manual_seed(1)).to(link.device)]
+    ends = torch.stack([rounds.ends[0, link], place[rounds.ends[1, link]]])
+    alone = {}
+    for key, value in plain.items():
+        if isinstance(value, tuple) and len(value) == 2 and _rows_of(arguments[key]):
+            alone[key] = (value[0], None if value[1] is None else value[1][some])
+        elif _on_edges(arguments[key]):
+            alone[key] = value[link]
+        else:
+            alone[key] = value[some] if _rows_of(arguments[key]) else value
+    with rounds.watch(conv):
+        again = type(conv).propagate(view, ends, size=(rounds.sizes[0], len(some)), **alone)
+    expected = found[some]
+    if again.shape != expected.shape or not torch.allclose(
+        again.double(), expected.double(), rtol=1e-3, atol=1e-4 * float(expected.abs().nan_to_num().max()), equal_nan=True
+    ):
+        raise TypeError(
+            f"{type(conv).__name__} gives a row something else when fewer rows get messages, or when they come in another "
+            f"order: in message, aggregate and update, what belongs to one edge or node may read nothing of others"
+        )
 
 
 def update_edges(conv: MessagePassing, view: MessagePassing, edges: Any, arguments: dict[str, Any]) -> LinkValues:

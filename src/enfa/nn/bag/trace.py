@@ -15,6 +15,7 @@ from enfa.edits import Policy
 from enfa.edits.check import edits_by
 from enfa.graphs import GraphSet, check_graphs
 from enfa.nn.bag.bag import Bag
+from enfa.nn.rowwise.rows import Rows
 from enfa.plan.expand import edge_tables
 from enfa.plan.full import tensor
 from enfa.plan.steps.full import Written, full_step_plan, full_table
@@ -24,6 +25,7 @@ __all__ = ["in_precision_of", "trace"]
 
 LARGEST = 200  # nodes of a graph that is written out as it is; of a larger one, a piece
 PIECE = 8
+FEW = 5  # nodes; in larger graphs more rows differ, and a conv that mixes them is noticed
 
 
 class TracingBag(Bag):
@@ -32,6 +34,7 @@ class TracingBag(Bag):
     written: Written
     dropout: bool
     loopless: bool
+    tracing = True
 
     def _step(self, step: Step) -> int:
         if step.op == "start":
@@ -46,7 +49,7 @@ class TracingBag(Bag):
             self.cache = {name: value for name, value in self.cache.items() if value is not None}
         return self.program.steps.index(step)
 
-    def note_dropout(self) -> None:
+    def note_dropout(self, draws: bool) -> None:
         self.dropout = True
 
     def note_loops(self) -> None:
@@ -54,9 +57,9 @@ class TracingBag(Bag):
 
 
 def _small(graphs: GraphSet) -> GraphSet:
-    """One graph for it: the smallest with an edge, or with a node, or any. Of a large one, a node and what sends to it."""
+    """One graph for it: the smallest with an edge and some nodes, or any. Of a large one, a node and what sends to it."""
     nodes, edges = np.diff(graphs.node_ptr), np.diff(graphs.edge_ptr)
-    one = graphs.subset(np.lexsort((nodes, nodes < 1, edges < 1))[:1])
+    one = graphs.subset(np.lexsort((nodes, nodes < FEW, nodes < 1, edges < 1))[:1])
     if one.num_nodes <= LARGEST:
         return one
     inside = np.zeros(one.num_nodes, bool)
@@ -89,11 +92,22 @@ def trace(model: nn.Module, graphs: Sequence[Data] | GraphSet, policy: Policy) -
     model.eval()
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            model(bag)
+            _check_output(model(bag), type(model).__name__)
     finally:
         for module in training:
             module.training = True
     return Program(bag.program.steps, "graph" if bag.dropout else "dataset", not bag.loopless)
+
+
+def _check_output(out: Any, name: str) -> None:
+    """Whatever a model returns, it is no Rows: nothing outside of it knows what to do with them."""
+    if isinstance(out, Rows):
+        raise TypeError(
+            f"Expected {name} to return tensors, got Rows of {out.kind}: pool them (bag.pool, as often as it takes to come to "
+            f"graphs), or take one row for every node or subgraph (bag.each)"
+        )
+    for part in out.values() if isinstance(out, dict) else out if isinstance(out, (list, tuple)) else ():
+        _check_output(part, name)
 
 
 def in_precision_of(model: nn.Module, bag: Bag) -> Bag:

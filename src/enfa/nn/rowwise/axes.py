@@ -16,7 +16,6 @@ from enfa.nn.rowwise.rows import Rows
 __all__ = ["AXES", "REDUCTIONS", "channel_axes", "columns", "reduced_axes"]
 
 
-
 def _each(listed: dict[str, tuple[str, Any]]) -> dict[str, tuple[str, Any]]:
     return {name: entry for names, entry in listed.items() for name in names.split()}
 

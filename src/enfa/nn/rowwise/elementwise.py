@@ -37,6 +37,8 @@ _TO = "to type type_as float double half bfloat16 long int bool cpu cuda"
 
 
 def elementwise(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if name == "where" and len(args) + len(kwargs) < 3:
+        raise refuse(func, "with a condition alone gives numbers of rows", "write torch.where(condition, a, b)")
     like, args, kwargs = aligned(func, args, kwargs)
     return made(func, like, func(*args, **kwargs))
 

@@ -80,7 +80,7 @@ def keyed_dropout(input: Rows, p: float = 0.5, training: bool = True, inplace: b
     """
     bag, x = input.bag, input.value
     if p > 0.0 and input.number >= 0:
-        bag.note_dropout()
+        bag.note_dropout(training)
     if not training or p == 0.0:
         return input
     if input.number < 0:

@@ -13,9 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["KINDS", "Program", "Step"]
-
-KINDS = ("pairs", "nodes", "subgraphs", "graphs")
+__all__ = ["Program", "Step"]
 
 
 @dataclass(frozen=True)
