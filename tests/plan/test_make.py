@@ -49,7 +49,7 @@ def test_unknown() -> None:
 def test_what_has_a_spec_is_no_spec() -> None:
     graphs, model = [random_graph(3)], enfa.DSGNN(3, 4, 2, 1)
     plan = enfa.make_plan(graphs, enfa.NodeMarking(), model.spec)
-    for make in (enfa.plan.make_plan, enfa.compile):
+    for make in (enfa.plan.make_plan, enfa.batch.compile):
         with pytest.raises(TypeError, match=r"^Expected a Spec, such as model.spec, got DSGNN: pass model.spec$"):
             make(graphs, enfa.NodeMarking(), model)
         with pytest.raises(TypeError, match=r"got Plan: pass plan.spec$"):

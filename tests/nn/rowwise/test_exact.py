@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import copy
-import os
 import socket
 
 import pytest
 import torch
 import torch.multiprocessing as mp
-from small_bag import ROWS, Dropping, Short, rows_of, small_bag, small_graphs, values
+from small_bag import ROWS, Dropping, rows_of, small_bag, small_graphs, values
 from torch import Tensor, nn
 from torch.nn.modules._functions import SyncBatchNorm
+from two_ranks import rank_of_two, shared_bag
 
 import enfa
 from enfa.graphs import check_graphs
-from enfa.nn.bag import Bag, Rows, make_bag, trace
+from enfa.nn.bag import Rows, trace
 from enfa.nn.rowwise.rows import EDGES
 from enfa.plan.steps.identity import step_identities
-
-
-def _bag() -> Bag:
-    """Distinct rows that stand for several pairs."""
-    bag = make_bag(small_graphs() * 3, enfa.NodeMarking(), Short())
-    assert int(bag.tables[0].copies.max()) > 1
-    return bag
 
 
 def _norms() -> list[nn.Module]:
@@ -37,7 +29,7 @@ def _norms() -> list[nn.Module]:
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("number", range(15))
 def test_batch_norms_count(number: int, training: bool) -> None:
-    bag, norm = _bag(), _norms()[number].double()
+    bag, norm = shared_bag(), _norms()[number].double()
     if norm.affine:
         norm.weight.data, norm.bias.data = values(4, seed=1), values(4, seed=2)
     copies = bag.tables[0].copies
@@ -61,7 +53,7 @@ def test_batch_norms_count(number: int, training: bool) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_counts_do_not_round(dtype: torch.dtype) -> None:
-    bag = _bag()
+    bag = shared_bag()
     table = bag.tables[0]
     table.copies = torch.arange(len(table.copies)) * 300 + 1001  # no number of 8 or 11 bits
     table.total = int(table.copies.sum())
@@ -74,7 +66,7 @@ def test_counts_do_not_round(dtype: torch.dtype) -> None:
 
 
 def test_what_cannot_be_counted() -> None:
-    bag = _bag()
+    bag = shared_bag()
     norm, edges = nn.BatchNorm1d(2), Rows(torch.ones(1, 2), bag, EDGES)
     with pytest.raises(TypeError, match="batch_norm of edges"):
         norm(edges)
@@ -148,38 +140,13 @@ def test_independent_masks_are_of_the_full_plan() -> None:
         drop(rows_of(small_bag("distinct"), torch.ones(ROWS, 8)))
 
 
-def _rank(rank: int, port: int, results) -> None:
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    torch.distributed.init_process_group("gloo", rank=rank, world_size=2)
-    bag = _bag()
-    copies = bag.tables[0].copies
-    norm, plain = enfa.CountedBatchNorm(4).double(), nn.BatchNorm1d(4).double()
-    x = values(len(copies), 4, seed=rank)
-    out = norm(rows_of(bag, x)).value
-    both = nn.BatchNorm1d(4).double()
-    every = [values(len(copies), 4, seed=r).repeat_interleave(copies, 0) for r in (0, 1)]
-    expected = both(torch.cat(every))[rank * len(every[0]) :][: len(every[0])]
-    same = torch.allclose(out.repeat_interleave(copies, 0), expected, rtol=1e-12)
-    same &= torch.allclose(norm.running_var, both.running_var, rtol=1e-12) and int(norm.num_batches_tracked) == 1
-    alone = copy.deepcopy(plain)
-    same &= torch.allclose(plain(rows_of(bag, x)).value.repeat_interleave(copies, 0), alone(every[rank]), rtol=1e-12)
-    try:  # PyTorch's own refuses the CPU
-        nn.SyncBatchNorm(4).double()(rows_of(bag, x))
-        same = False
-    except ValueError as error:
-        same &= "GPU" in str(error)
-    same &= torch.equal(nn.SyncBatchNorm(4).double().eval()(rows_of(bag, x)).value, nn.BatchNorm1d(4).double().eval()(x))
-    results[rank] = bool(same)
-    torch.distributed.destroy_process_group()
-
-
 def test_counted_batch_norm_over_processes() -> None:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]
     with mp.Manager() as manager:
         results = manager.dict()
-        mp.spawn(_rank, (port, results), nprocs=2)
+        mp.spawn(rank_of_two, (port, results), nprocs=2)
         assert dict(results) == {0: True, 1: True}
 
 

@@ -32,7 +32,6 @@ class RowCount(int):
         raise refuse("arithmetic", "with the number of rows depends on the plan", "use bag.pool(h, 'mean') for a mean")
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse  # type: ignore[assignment]
-    __lt__ = __le__ = __gt__ = __ge__ = _refuse  # type: ignore[assignment]
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __float__ = __int__ = _refuse  # type: ignore[assignment]
 
 
