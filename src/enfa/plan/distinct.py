@@ -155,8 +155,10 @@ class Builder:
         """int64 [N]: in how many subgraphs a node has its base row."""
         g = self.graphs
         bag = np.bincount(self.edits.graph[~self.keeps], minlength=g.num_graphs)[g.graph]
-        edited = np.repeat(~self.keeps, np.diff(self.pair_ptr))
-        return bag - np.bincount(self.pair_node[edited], minlength=g.num_nodes)
+        listed = self.pair_node
+        if self.keeps.any():
+            listed = listed[np.repeat(~self.keeps, np.diff(self.pair_ptr))]
+        return bag - np.bincount(listed, minlength=g.num_nodes)
 
     def over_bag(self, own: np.ndarray, table: KeyTable | None = None) -> tuple[KeyTable, np.ndarray]:
         """For every node the multiset of its rows over the bag."""
