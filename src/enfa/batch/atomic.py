@@ -28,7 +28,7 @@ def named(error: OSError, path: Path) -> OSError:
 
 
 def _lock(file: IO[bytes], wait: bool = False) -> bool:
-    """Whether we hold the file's lock now; not where somebody else does, or where there is none to hold."""
+    """Whether we hold the file's lock now; not where another process does, or where there is none to hold."""
     if fcntl is None:
         return False
     try:
@@ -48,7 +48,7 @@ def _remove_leftovers(target: Path) -> None:
             with path.open("rb") as file:
                 if _lock(file):
                     path.unlink()
-        except OSError:  # somebody else's to remove, or just renamed
+        except OSError:  # another process removes it, or has just renamed it
             continue
 
 

@@ -1,7 +1,7 @@
 """What each array of a stored file must look like, and what its numbers point into.
 
 Kernels check no bounds, so a number that points outside of its table would read, or write, whatever lies there. A digest tells
-damage; it does not tell what somebody has written on purpose. :mod:`enfa.batch.check_file` therefore holds every array that
+damage; it does not tell what was written on purpose. :mod:`enfa.batch.check_file` therefore holds every array that
 was read against these forms. A new array needs a line here, and nothing else.
 """
 

@@ -2,7 +2,7 @@
 
 A file is a safetensors image (packed arrays, and a JSON header as one more of them) and behind it a trailer: eight
 bytes that say what it is and a BLAKE2 digest of all that stands before. There is no pickle. A crash in writing leaves
-the old file or none; a file that was cut short, or in which a single bit differs, is refused. One that somebody has written
+the old file or none; a file that was cut short, or in which a single bit differs, is refused. One that was written
 with another digest may hold wrong numbers, but none that point outside of its arrays (``enfa.batch.check_file``).
 """
 

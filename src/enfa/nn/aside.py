@@ -1,4 +1,4 @@
-"""Work of a captured step that nobody waits for before its end, beside the chain of layers.
+"""Work of a captured step that nothing waits for before its end, beside the chain of layers.
 
 The gradient of a weight is needed by the optimiser only. Backwards, the layers become smaller and smaller, until the last
 kernels leave most of a GPU idle; there the weights' gradients of large layers find room. They go to a stream of lower
