@@ -11,7 +11,7 @@ what is computed: two convs on the same rows are one step. Printed, a program is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 __all__ = ["Program", "Step"]
 
@@ -57,11 +57,16 @@ class Program:
     """The steps of a model, earlier ones first. ``share``: as in :class:`enfa.Spec`.
 
     ``loops``: whether graphs may have self-loops. A model that puts its own in their place cannot tell them from other edges.
+    ``counted``: whether the model reads how often rows count, as BatchNorm does. Where it does not, rows that nothing reads are
+    left out. ``needs``: what the model reads of the tables beside their arrays, as (number of the step, name) from
+    :mod:`enfa.plan.steps.derived`; two programs that differ in nothing else run on each other's plans.
     """
 
     steps: tuple[Step, ...]
     share: str = "dataset"
     loops: bool = True
+    counted: bool = True
+    needs: frozenset[tuple[int, str]] = field(default=frozenset(), compare=False)
 
     def number(self, step: Step) -> int:
         """Where a step stands; a ValueError that names both where it is not there."""
