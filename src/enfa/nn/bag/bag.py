@@ -10,12 +10,14 @@ from torch import Tensor, nn
 from enfa.graphs.names import unknown
 from enfa.nn.bag.convs import convolve
 from enfa.nn.bag.edges import EdgeList
-from enfa.nn.bag.pools import attended, largest, list_sizes
+from enfa.nn.bag.pools import attended
 from enfa.nn.rowwise.refusal import check_gradients, refuse
 from enfa.nn.rowwise.rows import EDGES, Rows
-from enfa.nn.segment import gather, weighted_sum
+from enfa.nn.segment import apply_map, gather, segment_max
+from enfa.plan.steps.derived import PLAN, list_maps, way
+from enfa.plan.steps.lists import list_sizes, written_out
 from enfa.plan.steps.step import Step
-from enfa.plan.steps.table import StepPlan, Table
+from enfa.plan.steps.table import StepPlan
 
 __all__ = ["Bag"]
 
@@ -36,6 +38,9 @@ class Bag(StepPlan):
 
     tracing = False
 
+    def need(self, number: int, *names: str) -> None:
+        """The model reads these of a step (:mod:`enfa.plan.steps.derived`); noted while it is traced."""
+
     def note_dropout(self, draws: bool) -> None:
         """Dropout is used on rows, and ``draws``: rows are then shared within a graph only."""
         if draws and self.program.share != "graph":
@@ -55,6 +60,7 @@ class Bag(StepPlan):
     @property
     def x(self) -> Rows:
         """Features: floats, or categorical columns (int64) for ``nn.Embedding``. Pairs."""
+        self.need(PLAN, "feature")
         return self._rows(gather(self.x_rows, self.feature, self.cache, "feature"), 0)
 
     @property
@@ -110,13 +116,13 @@ class Bag(StepPlan):
         if how not in POOLS[:3]:
             raise unknown("how", how, POOLS[:3])
         number = self._step(Step("across", "nodes", (h.number,)))
-        return self._rows(self._pooled(h.value, self.tables[number], how, None), number)
+        return self._rows(self._pooled(h.value, number, how, None), number)
 
     def root(self, h: Rows) -> Rows:
         """Of every subgraph the row of its root; of both ends, added, where the root is an edge. Subgraphs."""
         self._check(h, ("pairs",), "root")
         number = self._step(Step("root", "subgraphs", (h.number,)))
-        return self._rows(self._pooled(h.value, self.tables[number], "sum", None), number)
+        return self._rows(self._pooled(h.value, number, "sum", None), number)
 
     def diagonal(self, h: Rows) -> Rows:
         """Of every node its row in its own subgraph, whose root it is. Nodes."""
@@ -138,7 +144,7 @@ class Bag(StepPlan):
         target = "subgraphs" if h.kind == "pairs" else "graphs"
         number = self._step(Step("pool", target, (h.number,)))
         table = self.tables[number]
-        value = self._pooled(h.value, table, how, None if score is None else score.value)
+        value = self._pooled(h.value, number, how, None if score is None else score.value)
         if target == "subgraphs":
             return self._rows(value, number)
         return value if table.place is None else value.index_select(0, table.place)
@@ -158,6 +164,7 @@ class Bag(StepPlan):
         self._check(h, ("nodes", "subgraphs"), "each")
         table = self.tables[h.number]
         assert table.place is not None
+        self.need(h.number, "place", "places")
         return gather(h.value, table.place, table.cache, "place")
 
     def _check(self, h: Any, kinds: Sequence[str], verb: str) -> None:
@@ -173,25 +180,24 @@ class Bag(StepPlan):
         number = self._step(step)
         table = self.tables[number]
         assert table.own is not None
+        self.need(number, "own", "readers")
         return self._rows(gather(h.value, table.own, table.cache, "own"), number)
 
-    def _pooled(self, value: Tensor, table: Table, how: str, score: Tensor | None) -> Tensor:
+    def _pooled(self, value: Tensor, number: int, how: str, score: Tensor | None) -> Tensor:
         if how not in POOLS:
             raise unknown("how", how, POOLS)
         if value.ndim != 2 or not value.is_floating_point():
             raise ValueError(f"Expected Rows [rows, channels] of floats to pool, got {list(value.shape)} of {value.dtype}")
         if score is not None and (score.ndim != 2 or score.shape[1] not in (1, value.shape[1])):
             raise ValueError(f"Expected a score of one column or of {value.shape[1]}, got {list(score.shape)}")
-        assert table.sums is not None
         if how in ("sum", "mean"):
-            total = weighted_sum(value, table.sums)
-            if table.parts is not None:
-                total = weighted_sum(total, table.parts)
-            return total if how == "sum" else total / list_sizes(table).to(total.dtype)[:, None]
-        if how == "max":
-            return largest(value, table)
-        assert score is not None
-        return attended(value, score, table)
+            self.need(number, "sum", *["sizes"] * (how == "mean"))
+            for part in list_maps(self, number):
+                value = apply_map(value, part)
+            return value if how == "sum" else value / list_sizes(self.tables[number]).to(value.dtype)[:, None]
+        self.need(number, "written out")
+        lists = written_out(self.tables[number], len(value))
+        return segment_max(value, lists) if score is None else attended(value, score, lists)
 
     # Rows of different tables
 
@@ -205,9 +211,9 @@ class Bag(StepPlan):
         return first
 
     def _both(self, one: Rows, other: Rows, func: Any) -> Rows:
-        if one.number == other.number or self._way(one.number, other.number) is not None:
+        if one.number == other.number or way(self, one.number, other.number) is not None:
             return one
-        if self._way(other.number, one.number) is not None:
+        if way(self, other.number, one.number) is not None:
             return other
         if one.kind != other.kind or one.number < 0:
             raise refuse(
@@ -221,27 +227,7 @@ class Bag(StepPlan):
         """The values of Rows, as rows of another table in which each of them can be found."""
         if rows.number == number:
             return rows.value
-        index = self._way(number, rows.number)
+        index = way(self, number, rows.number)
         assert index is not None
+        self.need(number, f"way {rows.number}")
         return gather(rows.value, index, self.cache, f"way {number} {rows.number}")
-
-    def _way(self, begin: int, end: int) -> Tensor | None:
-        """Of every row of one step the row of the same pair, node or subgraph in an earlier one; None where there is none."""
-        name = f"found {begin} {end}"
-        if name not in self.cache:
-            self.cache[name] = self._search(begin, end)
-        return self.cache[name]
-
-    def _search(self, begin: int, end: int) -> Tensor | None:
-        if begin < end or min(begin, end) < 0:
-            return None
-        step, table = self.program.steps[begin], self.tables[begin]
-        if step.op not in ("propagate", "join"):
-            return None
-        for read, index in zip(step.reads, table.parents):
-            if read == end:
-                return index
-            further = self._way(read, end)
-            if further is not None:
-                return further.index_select(0, index)
-        return None

@@ -34,7 +34,11 @@ class TracingBag(Bag):
     written: Written
     dropout: bool
     loopless: bool
+    needs: set[tuple[int, str]]
     tracing = True
+
+    def need(self, number: int, *names: str) -> None:
+        self.needs.update((number, name) for name in names)
 
     def _step(self, step: Step) -> int:
         if step.op == "start":
@@ -87,7 +91,7 @@ def trace(model: nn.Module, graphs: Sequence[Data] | GraphSet, policy: Policy) -
     bag.edge_rows, bag.edge_mark_rows = None if attr is None else tensor(attr), tensor(mark)
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
     bag = in_precision_of(model, bag if device.type == "cpu" else bag.to(device))
-    bag.written, bag.dropout, bag.loopless = written, False, False
+    bag.written, bag.dropout, bag.loopless, bag.needs = written, False, False, set()
     training = [m for m in model.modules() if m.training]
     model.eval()
     try:
@@ -96,7 +100,7 @@ def trace(model: nn.Module, graphs: Sequence[Data] | GraphSet, policy: Policy) -
     finally:
         for module in training:
             module.training = True
-    return Program(bag.program.steps, "graph" if bag.dropout else "dataset", not bag.loopless)
+    return Program(bag.program.steps, "graph" if bag.dropout else "dataset", not bag.loopless, needs=frozenset(bag.needs))
 
 
 def _check_output(out: Any, name: str) -> None:

@@ -79,6 +79,10 @@ class StepPlan(Arrays):
         """(subgraph, node) pairs of the conventional model."""
         return self.tables[0].total
 
+    def num_rows(self, number: int) -> int:
+        """Of one step."""
+        return self.tables[number].num_rows if number else len(self.feature)
+
     def cost(self) -> Cost:
         """Rows and messages of every step that passes messages, and bytes of all arrays."""
         links = [table.links for table in self.tables if table.links is not None]
