@@ -19,6 +19,8 @@ from enfa.graphs import GraphSet, check_graphs
 from enfa.graphs.labels import labels
 from enfa.plan.cost import Cost
 from enfa.plan.distinct import start_kinds
+from enfa.plan.expand import largest_values
+from enfa.plan.make import local_roots
 from enfa.plan.steps.arrange import arrange_steps
 from enfa.plan.steps.distinct import StepRows, step_rows_of
 from enfa.plan.steps.full import full_step_plan
@@ -47,7 +49,8 @@ def sources_of_steps(graphs: GraphSet, edits: Edits, program: Program) -> tuple[
     kind, feature, of_graph = start_kinds(graphs, program.share)
     sources = StepSources(
         program, node_ptr=graphs.node_ptr, sub_ptr=edits.sub_ptr, start_feature=feature, start_graph=of_graph,
-        x=graphs.x, marks=edits.marks, edge_attr=graphs.edge_attr, edge_marks=edits.edge_marks,
+        x=graphs.x, marks=edits.marks, edge_attr=graphs.edge_attr, edge_marks=edits.edge_marks, limits=largest_values(graphs),
+        root=local_roots(graphs, edits) if any(step.op == "root" for step in program.steps) else None,
     )  # fmt: skip
     return sources, kind
 

@@ -10,13 +10,19 @@ from enfa.graphs import GraphSet
 __all__ = ["own_subgraphs", "rooted", "single_roots"]
 
 
-def _check(graphs: GraphSet, edits: Edits, verb: str) -> np.ndarray:
-    """int64 [S, 1 or 2]: the roots of subgraphs, of which each has some; those of graphs without nodes need not."""
+def _told(edits: Edits, verb: str) -> np.ndarray:
     if edits.root is None:
         raise ValueError(
             f"Expected a policy that says which node each subgraph is about, such as NodeMarking, for {verb}, got one that "
             f"does not"
         )
+    return edits.root
+
+
+def _check(graphs: GraphSet, edits: Edits, verb: str) -> np.ndarray:
+    """int64 [S, 1 or 2]: the roots of subgraphs, of which each has some; those of graphs without nodes need not."""
+    _told(edits, verb)
+    assert edits.root is not None
     missing = (edits.root < 0).any(axis=1) & (np.diff(graphs.node_ptr)[edits.graph] > 0)
     if missing.any():
         sub = int(np.argmax(missing))
@@ -29,8 +35,8 @@ def _check(graphs: GraphSet, edits: Edits, verb: str) -> np.ndarray:
 
 
 def rooted(graphs: GraphSet, edits: Edits) -> tuple[np.ndarray, np.ndarray]:
-    """(subgraph, root) pairs by subgraph: one for each subgraph, or two; none for a graph without nodes."""
-    root = _check(graphs, edits, "bag.root")
+    """(subgraph, root) pairs by subgraph: one for each subgraph, or two; none where a policy found nothing to edit."""
+    root = _told(edits, "bag.root")
     sub, side = np.nonzero(root >= 0)
     return sub, root[sub, side]
 
