@@ -19,7 +19,7 @@ from enfa.graphs import check_graphs
 from enfa.nn.bag import Bag, make_bag, trace
 from enfa.nn.bag.pools import _written_out
 from enfa.plan import hubs
-from enfa.plan.distinct import start_kinds
+from enfa.plan.steps.builder import start_kinds
 from enfa.plan.steps.distinct import step_rows_of
 from enfa.testing import degenerate_graphs, random_graphs
 
