@@ -32,6 +32,8 @@ class StepSources:
         self.start_graph: np.ndarray = arrays["start_graph"]
         self.x: np.ndarray = arrays["x"]
         self.marks: np.ndarray = arrays["marks"]
+        self.limits = arrays["limits"]
+        self.root: np.ndarray | None = arrays["root"]  # int64 [S, roots], counted within each graph
         self.edge_attr, self.edge_mark = edge_tables_of(program, arrays["edge_attr"], arrays["edge_marks"])
 
 
@@ -123,6 +125,14 @@ class StepSlicer:
             found = self._numbers[id(table)] = Numbers(len(table))
         return found
 
+    def _roots(self, graphs: np.ndarray) -> torch.Tensor | None:
+        s = self.sources
+        if s.root is None:
+            return None
+        nodes, subs = (ptr[graphs + 1] - ptr[graphs] for ptr in (s.node_ptr, s.sub_ptr))
+        local = s.root[ranges(s.sub_ptr[graphs], subs)]
+        return tensor(np.where(local < 0, -1, local + np.repeat(np.cumsum(nodes) - nodes, subs)[:, None]))
+
     def plan(self, graphs: np.ndarray) -> StepPlan:
         """The plan of the chosen graphs, in the given order; each at most once."""
         s, steps, graphs = self.sources, self.sources.program.steps, np.asarray(graphs, np.int64)
@@ -145,5 +155,6 @@ class StepSlicer:
             num_nodes=int((s.node_ptr[graphs + 1] - s.node_ptr[graphs]).sum()),
             num_subgraphs=int((s.sub_ptr[graphs + 1] - s.sub_ptr[graphs]).sum()),
             degrees=tensor(degree.astype(np.int64)) if steps[0].degrees else None,
+            limits=s.limits, root_nodes=self._roots(graphs),
             graph_ids=tensor(graphs),
         )  # fmt: skip
