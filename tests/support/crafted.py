@@ -18,7 +18,7 @@ from torch_geometric.data import Data
 
 import enfa
 from enfa.batch import PackedLoader
-from enfa.batch.packing import pack, unpack
+from enfa.batch.file.packing import pack, unpack
 from enfa.testing import degenerate_graphs, random_graphs
 
 __all__ = ["CASES", "compiled_case", "model_of", "parts_of", "single_changes", "use", "write", "write_image", "write_packed"]
