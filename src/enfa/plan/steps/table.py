@@ -20,14 +20,16 @@ __all__ = ["StepPlan", "Table"]
 class Table(Arrays):
     """The rows of one step: R of them, and for each the rows that it reads. Which arrays there are depends on the step."""
 
-    copies: Tensor | None  # int64 [R]: pairs, nodes or subgraphs that a row stands for; None: graphs, each its own row
-    total: int  # the sum of copies
+    # int32 or int64 [R]: pairs, nodes or subgraphs that a row stands for; None: graphs, each its own row, or not counted
+    copies: Tensor | None
+    total: int  # how many pairs, nodes, subgraphs or graphs there are: the sum of copies
     links: Links | None = None  # propagate: own and incoming rows of the step read
     own: Tensor | None = None  # int64 [R], of the first step read: spread, diagonal, join
     other: Tensor | None = None  # int64 [R], of the second step read: join
     sums: Sums | None = None  # across, root, pool: rows of the step read; of a pool with ``parts``: lists that it adds up
     parts: Sums | None = None  # pool of pairs: the lists of each subgraph
     place: Tensor | None = None  # int64: the row of every node or subgraph, in order
+    start: Tensor | None = None  # int64 [R], the first table: ``StepPlan.feature``
     cache: dict[str, Any] = field(default_factory=dict, repr=False, init=False)
 
     @property
@@ -37,8 +39,7 @@ class Table(Arrays):
                 return len(lists.ptr) - 1
         if self.links is not None:
             return self.links.num_rows
-        held = self.copies if self.own is None else self.own
-        assert held is not None
+        held = next(array for array in (self.own, self.start, self.copies) if array is not None)
         return len(held)
 
     @property
