@@ -18,8 +18,8 @@ from enfa.edits.check import check_edits
 from enfa.graphs import GraphSet, check_graphs
 from enfa.graphs.labels import labels
 from enfa.plan.cost import Cost
-from enfa.plan.distinct import start_kinds
 from enfa.plan.steps.arrange import arrange_steps
+from enfa.plan.steps.builder import start_kinds
 from enfa.plan.steps.distinct import StepRows, step_rows_of
 from enfa.plan.steps.full import full_step_plan
 from enfa.plan.steps.merge import merge_steps

@@ -19,7 +19,7 @@ from enfa.graphs import check_graphs
 from enfa.nn.bag import Bag, make_bag, trace
 from enfa.nn.bag.pools import _written_out
 from enfa.plan import hubs
-from enfa.plan.distinct import start_kinds
+from enfa.plan.steps.builder import start_kinds
 from enfa.plan.steps.distinct import step_rows_of
 from enfa.testing import degenerate_graphs, random_graphs
 
@@ -109,11 +109,12 @@ def test_keys_name_rows_that_exist(kind: type[nn.Module] | int, name: str) -> No
     program = trace(model, checked, EVERY[name])
     rows = step_rows_of(checked, edits_by(EVERY[name], checked), program, start_kinds(checked, program.share)[0])
     for step, found in zip(program.steps[1:], rows[1:]):
-        read = [len(rows[r].keys) for r in step.reads]
-        tables = [(found.keys.own, read[0] if step.op in ("propagate", "join", "spread", "diagonal") else 1)]
-        tables.append((found.keys.a, read[-1] if found.lists is None else len(found.lists)))
+        assert step.item is not None
+        item = len(rows[step.item].keys)
+        tables = [(found.keys.own, 1 if step.own is None else len(rows[step.own].keys))]
+        tables.append((found.keys.a, item if found.lists is None else len(found.lists)))
         if found.lists is not None:
-            tables.append((found.lists.a, read[0]))
+            tables.append((found.lists.a, item))
         for numbers, limit in tables:
             assert not len(numbers) or 0 <= numbers.min() <= numbers.max() < limit, step
 

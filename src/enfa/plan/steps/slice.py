@@ -15,7 +15,7 @@ from torch import Tensor
 
 from enfa.edits.edits import chosen_subgraphs
 from enfa.graphs.graphset import ranges
-from enfa.plan.full import tensor
+from enfa.plan.arrays import tensor
 from enfa.plan.intern import KeyTable
 from enfa.plan.kernels.slice import add_sums, add_up, enter_counts
 from enfa.plan.order import each_once
