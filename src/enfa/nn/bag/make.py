@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from torch import nn
 from torch_geometric.data import Data
 
-from enfa.batch.programs import sources_of_steps
 from enfa.edits import Policy
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
+from enfa.graphs.attributes import graph_attributes
 from enfa.graphs.labels import labels_of_graphs
 from enfa.nn.bag.bag import Bag
 from enfa.nn.bag.trace import in_precision_of, trace
 from enfa.plan import make as of_specs
 from enfa.plan.gradients import connected, needing, numbered
 from enfa.plan.spec import Spec
-from enfa.plan.steps.distinct import step_rows_of
-from enfa.plan.steps.full import full_step_plan
-from enfa.plan.steps.slice import StepSlicer
+from enfa.plan.steps.make import step_plan_of
 from enfa.plan.steps.step import Program
 from enfa.plan.table import Plan
 
@@ -38,19 +35,16 @@ def make_bag(graphs: Sequence[Data], policy: Policy, model: nn.Module | Program,
         raise ValueError("Expected kind='full' or 'distinct' for a model of one's own, got 'ego', which knows DSGNN and DSSGNN")
     checked = check_graphs(graphs)
     y, edits = labels_of_graphs(graphs), edits_by(policy, checked)
-    program = model if isinstance(model, Program) else trace(model, checked, policy)
+    attr = graph_attributes(graphs)
+    program = model if isinstance(model, Program) else trace(model, checked, policy, attr)
     names = needing(graphs)
     told = numbered(checked, names)
-    if kind == "full":
-        bag: Any = full_step_plan(told, edits, program, Bag)
-    else:
-        sources, start = sources_of_steps(told, edits, program)
-        bag = StepSlicer(step_rows_of(told, edits, program, start), sources, Bag).plan(np.arange(told.num_graphs))
+    bag: Any = step_plan_of(told, edits, program, kind, Bag)
     if "x" in names:
         bag.x_rows = connected([data.x for data in graphs], bag.x_rows)
     if "edge_attr" in names and bag.edge_rows is not None:
         bag.edge_rows = connected([data.edge_attr for data in graphs], bag.edge_rows)
-    bag.y = y
+    bag.y, bag.graph_attr = y, attr
     return bag if isinstance(model, Program) else in_precision_of(model, bag)
 
 
