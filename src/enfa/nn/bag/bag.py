@@ -31,7 +31,10 @@ POOLS = ("sum", "mean", "max", "softmax")
 class Bag(StepPlan):
     """What ``model(bag)`` computes with. Rows are of *pairs* (subgraph, node), of *nodes* or of *subgraphs*.
 
-    Graphs are told apart by all plans alike: what is pooled to graphs is an ordinary tensor [graphs, channels].
+    Graphs are told apart by all plans alike: what is pooled to graphs is an ordinary tensor [graphs, channels]. Attributes of
+    whole graphs are such tensors, too: ``bag.graph_attr["name"]`` is [graphs, ...] for every attribute ``name`` of PyG's graphs
+    that is a number, or a tensor of one shape in all of them, beside features, edges and ``y``. What is as long as each graph
+    has nodes, or edges, is no such attribute; [1, ...] always is (:func:`enfa.graphs.attributes.graph_attributes`).
     """
 
     def _rows(self, value: Tensor, number: int) -> Rows:
@@ -249,12 +252,11 @@ class Bag(StepPlan):
             return apply_map(h.value, list_maps(self, number)[0])
         found = []
         for part in h.held.parts:
-            to_table = part.number if part.number == h.number or way(self, h.number, part.number) is not None else h.number
-            if to_table == h.number:
+            if part.number == h.number or self.program.steps[number].op != "pool" or h.kind != "pairs":
                 found.append(apply_map(self.moved(part, h.number), list_maps(self, number)[0]))
             else:
-                self.need(number, f"lowered {to_table}")
-                found.append(apply_map(part.value, derive(self, number, f"lowered {to_table}")))
+                self.need(number, f"lowered {part.number}")
+                found.append(apply_map(part.value, derive(self, number, f"lowered {part.number}")))
         return torch.cat(found, 1)
 
     # Rows of different tables
