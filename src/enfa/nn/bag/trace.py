@@ -35,6 +35,7 @@ class TracingBag(Bag):
     written: Written
     dropout: bool
     loopless: bool
+    apart: bool
     needs: set[tuple[int, str]]
     tracing = True
 
@@ -56,6 +57,9 @@ class TracingBag(Bag):
 
     def note_dropout(self, draws: bool) -> None:
         self.dropout = True
+
+    def note_graphs(self) -> None:
+        self.apart = True
 
     def note_loops(self) -> None:
         self.loopless = True
@@ -104,7 +108,8 @@ def trace(
     bag.graph_attr = {name: value[place : place + 1].detach() for name, value in graph_attr.items()}
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
     bag = in_precision_of(model, bag if device.type == "cpu" else bag.to(device))
-    bag.written, bag.dropout, bag.loopless, bag.needs = written, False, False, set()
+    bag.written, bag.needs, bag.of_graph = written, set(), torch.zeros_like(bag.feature)
+    bag.dropout = bag.loopless = bag.apart = False
     training = [m for m in model.modules() if m.training]
     model.eval()
     try:
@@ -113,7 +118,7 @@ def trace(
     finally:
         for module in training:
             module.training = True
-    share = getattr(model, "share", None) or ("graph" if bag.dropout else "dataset")
+    share = getattr(model, "share", None) or ("graph" if bag.dropout or bag.apart else "dataset")
     return Program(bag.program.steps, share, not bag.loopless, dropout=bag.dropout, needs=frozenset(bag.needs))
 
 
