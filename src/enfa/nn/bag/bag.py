@@ -75,8 +75,8 @@ class Bag(StepPlan):
         """Pairs of different graphs are told apart."""
         if self.program.share != "graph":
             raise ValueError(
-                "The model tells graphs apart, and its plan shares rows between them. Make a plan with this model, which must not "
-                "ask for share='dataset'"
+                "The model tells graphs apart, and its plan shares rows between them. Make a plan with this model, which must "
+                "not ask for share='dataset'"
             )
 
     def note_loops(self) -> None:
