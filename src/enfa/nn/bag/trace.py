@@ -34,6 +34,7 @@ class TracingBag(Bag):
     written: Written
     dropout: bool
     loopless: bool
+    counted: bool
     needs: set[tuple[int, str]]
     tracing = True
 
@@ -55,6 +56,9 @@ class TracingBag(Bag):
 
     def note_dropout(self, draws: bool) -> None:
         self.dropout = True
+
+    def note_counts(self, reads: bool) -> None:
+        self.counted = True
 
     def note_loops(self) -> None:
         self.loopless = True
@@ -92,7 +96,7 @@ def trace(model: nn.Module, graphs: Sequence[Data] | GraphSet, policy: Policy) -
     bag.root_nodes = None if edits.root is None else tensor(edits.root)
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
     bag = in_precision_of(model, bag if device.type == "cpu" else bag.to(device))
-    bag.written, bag.dropout, bag.loopless, bag.needs = written, False, False, set()
+    bag.written, bag.dropout, bag.loopless, bag.counted, bag.needs = written, False, False, False, set()
     training = [m for m in model.modules() if m.training]
     model.eval()
     try:
@@ -102,7 +106,7 @@ def trace(model: nn.Module, graphs: Sequence[Data] | GraphSet, policy: Policy) -
         for module in training:
             module.training = True
     share = getattr(model, "share", None) or ("graph" if bag.dropout else "dataset")
-    return Program(bag.program.steps, share, not bag.loopless, dropout=bag.dropout, needs=frozenset(bag.needs))
+    return Program(bag.program.steps, share, not bag.loopless, bag.counted, dropout=bag.dropout, needs=frozenset(bag.needs))
 
 
 def _check_output(out: Any, name: str) -> None:
