@@ -79,6 +79,14 @@ class Bag(StepPlan):
                 "not ask for share='dataset'"
             )
 
+    def note_counts(self, reads: bool) -> None:
+        """Rows go through a BatchNorm, and ``reads``: what it computes depends on how often they count."""
+        if reads and not self.program.counted:
+            raise ValueError(
+                "The model has a BatchNorm on Rows, and its plan was made for one that has none, so it leaves out rows. Make a "
+                "plan with this model"
+            )
+
     def note_loops(self) -> None:
         """Self-loops are removed, or others put in their place."""
         if self.program.loops:

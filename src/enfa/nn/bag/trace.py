@@ -36,6 +36,7 @@ class TracingBag(Bag):
     dropout: bool
     loopless: bool
     apart: bool
+    counted: bool
     needs: set[tuple[int, str]]
     tracing = True
 
@@ -60,6 +61,9 @@ class TracingBag(Bag):
 
     def note_graphs(self) -> None:
         self.apart = True
+
+    def note_counts(self, reads: bool) -> None:
+        self.counted = True
 
     def note_loops(self) -> None:
         self.loopless = True
@@ -109,7 +113,7 @@ def trace(
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
     bag = in_precision_of(model, bag if device.type == "cpu" else bag.to(device))
     bag.written, bag.needs, bag.of_graph = written, set(), torch.zeros_like(bag.feature)
-    bag.dropout = bag.loopless = bag.apart = False
+    bag.dropout = bag.loopless = bag.apart = bag.counted = False
     training = [m for m in model.modules() if m.training]
     model.eval()
     try:
@@ -119,7 +123,7 @@ def trace(
         for module in training:
             module.training = True
     share = getattr(model, "share", None) or ("graph" if bag.dropout or bag.apart else "dataset")
-    return Program(bag.program.steps, share, not bag.loopless, dropout=bag.dropout, needs=frozenset(bag.needs))
+    return Program(bag.program.steps, share, not bag.loopless, bag.counted, bag.dropout, frozenset(bag.needs))
 
 
 def _check_output(out: Any, name: str) -> None:
