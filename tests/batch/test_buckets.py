@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 import enfa
-from enfa.batch.buckets import MARGIN, MOST, Buckets, choose_sizes
+from enfa.batch.static.buckets import MARGIN, MOST, Buckets, choose_sizes
 from enfa.plan.prepare import lean, prepare
 from enfa.testing import random_graph
 

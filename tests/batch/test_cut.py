@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 import enfa
 from enfa.batch.fill import Filler
-from enfa.batch.padding import Bucket, Form, countable
+from enfa.batch.static.padding import Bucket, Form
 from enfa.plan.cut import MOST, Cutter
 from enfa.plan.prepare import lean, prepare
 from enfa.plan.slice import Slicer
@@ -49,7 +49,7 @@ def _same(compiled: enfa.CompiledDataset, model: enfa.DSGNN, batches: list[list[
         compiled.labelled(plan)
         cut = cutter.cut(graphs)
         assert cut.plan.num_pairs == plan.num_pairs
-        if not countable(plan):  # no block holds it, but a worker has cut it before it knows
+        if not plan.countable:  # no block holds it, but a worker has cut it before it knows
             continue
         form = Form(lean(plan, model.needs))
         tensors = form.tensors(plan)

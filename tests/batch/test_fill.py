@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 import enfa
 from enfa.batch.fill import Filler
-from enfa.batch.padding import Bucket, Form
+from enfa.batch.static.padding import Bucket, Form
 from enfa.plan.prepare import lean, prepare
 from enfa.testing import random_graphs
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 import enfa
-from enfa.batch.padding import Bucket, Form, pad_plan
+from enfa.batch.static.padding import Bucket, Form, pad_plan
 from enfa.plan.pack import layout_of
 from enfa.plan.prepare import lean, prepare
 from enfa.testing import degenerate_graphs, random_graphs

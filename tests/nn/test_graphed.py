@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import enfa
-from enfa.batch.packed import PackedLoader
+from enfa.batch.static.packed import PackedLoader
 from enfa.nn import GraphedForward, GraphedStep
 from enfa.testing import random_graphs
 

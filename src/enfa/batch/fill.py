@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from enfa.batch.padding import Bucket, Form
+from enfa.batch.static.padding import Bucket, Form
 from enfa.plan.arrays import Places
 from enfa.plan.cut import Cut
 from enfa.plan.derive import KIND_CHUNK, readouts

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from enfa.batch.buckets import Buckets
 from enfa.batch.dataset import SLICING, CompiledDataset
 from enfa.batch.fill import Block, Filler
 from enfa.batch.loader import Batches
-from enfa.batch.padding import Form, countable
+from enfa.batch.static.buckets import Buckets
+from enfa.batch.static.padding import Form
 from enfa.plan.prepare import Needs, lean, prepare
 from enfa.plan.table import Plan
 
@@ -41,7 +41,7 @@ class Writer:
         cut = None if self._cutter is None else self._cutter.cut(graphs)
         plan = self.compiled.plan(graphs, tables=self.needs.tables) if cut is None else self.compiled.labelled(cut.plan)
         form, numbers = self.buckets.of(plan)
-        if form is None or not countable(plan):
+        if form is None or not plan.countable:
             return -1
         if form not in self._fillers:
             self._fillers[form] = Filler(form, self.needs) if Filler.takes(form.plan, self.needs) else None

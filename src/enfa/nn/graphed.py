@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from enfa.batch.packed import Packed
+from enfa.batch.static.packed import Packed
 from enfa.nn.aside import aside, streams
 from enfa.plan.pack import layout_of, pack, unpack
 from enfa.plan.prepare import lean, prepare

@@ -6,64 +6,16 @@ zero and nothing real changes. Padding entries of lists stand behind the end of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 from torch import Tensor
 
-from enfa.plan.order import Lists, SparseMap
+from enfa.plan.order import Lists
+from enfa.plan.steps.slots import END, Slot, SlotWalk, last
 from enfa.plan.table import Context, Layer, Links, Plan, Readout
 
-__all__ = ["END", "Slot", "is_rows", "slots_of"]
-
-END = "end"  # fill: the last value again, as in pointers
-Fill = int | str | tuple[str, ...]  # a value, END, or "last x": the last of the rows that size x counts
+__all__ = ["slots_of"]
 
 
-@dataclass(frozen=True)
-class Slot:
-    """One array: its axis ``axis`` is as long as the size ``size`` and ``more``; None: the same in all batches."""
-
-    size: str | None
-    fill: Fill = 0  # a tuple: one for each row of a matrix
-    more: int = 0
-    axis: int = 0
-    cover: str | None = None  # pointers only: the last padding list covers all entries of that size
-
-
-def last(size: str | None) -> Fill:
-    return 0 if size is None else f"last {size}"
-
-
-def is_rows(size: str) -> bool:
-    """Whether a size counts the rows of a table that convs run on."""
-    return size.startswith(("rows ", "conv rows ", "contexts ")) and size.split(" ")[-1].isdigit()
-
-
-class _Walk:
-    """Notes a slot for every tensor, by its ``id``."""
-
-    def __init__(self) -> None:
-        self.slots: dict[int, Slot] = {}
-
-    def put(self, tensor: Tensor | None, size: str | None, fill: Fill = 0, **more: Any) -> None:
-        if tensor is not None:
-            self.slots[id(tensor)] = Slot(size, fill, **more)
-
-    def lists(self, lists: Lists, count: str | None, entries: str, read: str | None, name: str) -> None:
-        """``count`` lists of ``entries`` in all, which name rows of ``read``."""
-        self.put(lists.ptr, count, END, more=1)
-        self.put(lists.index, entries, last(read))
-        self.put(lists.weight, entries)
-        self.put(lists.other, entries, -1)
-        # pieces from 0 to 0, of list 0: nothing is added to it
-        self.put(lists.extra, f"{name} pieces", axis=1)
-        self.put(lists.long, f"{name} long", axis=1)
-
-    def both(self, found: SparseMap, count: str | None, entries: str, read: str, name: str) -> None:
-        self.lists(found.forward, count, entries, read, f"{name} forward")
-        self.lists(found.backward, read, entries, count, f"{name} backward")
-
+class _Walk(SlotWalk):
     def links(self, links: Links, rows: str, before: str, name: str) -> None:
         messages, merged, cache = f"{name} messages", f"{name} merged", links.cache
         self.put(links.self_row, rows, last(before))

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from enfa.nn.counted import Counted
+from enfa.nn.counted import Counted, uncounted_rows
 from enfa.nn.norm import CountedBatchNorm, process_group
 from enfa.nn.rowwise.refusal import refuse
 from enfa.nn.rowwise.rows import Rows
@@ -56,7 +56,7 @@ def _normed(input: Rows, weight: Tensor | None, bias: Tensor | None, eps: float,
     wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
     with torch.autocast(x.device.type, enabled=False):
         weight, bias = (None if w is None else w.to(wide.dtype) for w in (weight, bias))
-        out, *rest = Counted.apply(wide, weight, bias, table.copies.to(wide.dtype), None, eps, group)
+        out, *rest = Counted.apply(wide, weight, bias, table.copies.to(wide.dtype), uncounted_rows(table.copies), eps, group)
     return input.of(out.to(x.dtype)), *rest
 
 
@@ -81,13 +81,14 @@ def keyed_dropout(input: Rows, p: float = 0.5, training: bool = True, inplace: b
     bag, x = input.bag, input.value
     if p > 0.0 and input.number >= 0:
         bag.note_dropout(training)
+        bag.need(input.number, "identity")
     if not training or p == 0.0:
         return input
     if input.number < 0:
         raise refuse("dropout", f"of {input.kind} would draw once for all that are alike", "use it on pairs or nodes")
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"Expected a dropout probability from 0 to 1, got {p}")
-    seed = torch.randint(2**62, ()).to(x.device)
+    seed = torch.randint(2**62, (), device=x.device)  # a number drawn elsewhere would be the same in all captured steps
     row = mix64(step_identities(bag, input.number), seed)
     channel = mix64(torch.arange(x[:1].numel(), device=x.device))
     drawn = mix64(row[:, None] + channel) >> 11  # 53 bits, from -2**52 on

@@ -53,12 +53,9 @@ class _Cut:
             copies = np.zeros(self.wanted[number].count, np.int64)
             add_up(new, rows.count[where], copies)
             self.copies[number] = copies
-        if rows.place is not None:
-            if step.kind == "graphs":
-                here = graphs
-            else:
-                ptr = sources.node_ptr if step.kind == "nodes" else sources.sub_ptr
-                here = ranges(ptr[graphs], ptr[graphs + 1] - ptr[graphs])
+        if rows.place is not None and step.kind != "graphs":
+            ptr = sources.node_ptr if step.kind == "nodes" else sources.sub_ptr
+            here = ranges(ptr[graphs], ptr[graphs + 1] - ptr[graphs])
             self.places[number] = self.wanted[number].add(rows.place[here])
 
     def owns(self, number: int, read: int, keys: KeyTable, same: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -100,7 +97,10 @@ class _Cut:
             table.parts.count.fill_(1)
             table.sums = self.sums(rows.lists, lists.rows, self.wanted[step.reads[0]])
         elif step.op != "start":
-            table.sums = self.sums(keys, wanted.rows, self.wanted[step.reads[0]])
+            assert rows.place is not None
+            # every graph is a row, whatever it reads: nothing has to be gathered for it then
+            chosen = rows.place[self.graphs] if step.kind == "graphs" else wanted.rows
+            table.sums = self.sums(keys, chosen, self.wanted[step.reads[0]])
         copies = self.copies[number]
         if step.kind != "graphs":
             assert copies is not None and len(copies) == wanted.count

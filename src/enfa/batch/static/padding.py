@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,11 @@ from torch import Tensor
 
 from enfa.plan.arrays import Places
 from enfa.plan.pack import places
-from enfa.plan.sizes import END, Slot, is_rows, slots_of
-from enfa.plan.table import Plan
+from enfa.plan.steps.slots import END, Slot, is_rows
 
-__all__ = ["Bucket", "Form", "countable", "pad_plan"]
+__all__ = ["Bucket", "Form", "pad_plan"]
+
+Plan = Any  # of steps, or of a spec
 
 
 class Form:
@@ -23,10 +24,10 @@ class Form:
 
     def __init__(self, plan: Plan) -> None:
         """``plan``: prepared and lean; any will do."""
-        if not countable(plan):
+        if not plan.countable:
             raise ValueError("Expected a plan of at least two nodes to pad others like it, got one with fewer")
         self.plan, self.num_graphs = plan, plan.num_graphs
-        slots, leaves = slots_of(plan), plan.leaves()
+        slots, leaves = plan.slots(), plan.leaves()
         self.slots = [slots[id(t)] for t in leaves]
         self.valued = [not t.is_meta for t in leaves]
         tensors, self._places = plan.tensors(), Places(plan)
@@ -37,7 +38,7 @@ class Form:
             if slot.size is not None:
                 where.setdefault(slot.size, (k, slot.axis, slot.more))
         self.names = list(where)
-        self._where = list(where.values())
+        self.where = list(where.values())
         read = {f.removeprefix("last ") for s in self._of_tensors for f in _fills(s) if isinstance(f, str)}
         # a table that padding points into needs a padding row to point to; only entries of lists go without
         self._spare = np.array([name in read for name in self.names], np.int64)
@@ -52,7 +53,7 @@ class Form:
 
     def sizes(self, tensors: list[Tensor]) -> np.ndarray:
         """int64 [names]: the least sizes that a plan with these arrays fits into."""
-        return self.with_spare([tensors[k].shape[axis] - more for k, axis, more in self._where])
+        return self.with_spare([tensors[k].shape[axis] - more for k, axis, more in self.where])
 
     def with_spare(self, sizes: list[int]) -> np.ndarray:
         """So many of each of ``names``, and the padding rows that must be there."""
@@ -62,15 +63,10 @@ class Form:
         """Whether a plan differs in nothing but sizes. One that BatchNorm would refuse is not padded either."""
         return (
             plan.num_graphs == self.num_graphs
-            and countable(plan)
+            and plan.countable
             and len(tensors) == len(self.kinds)
             and all(t.dtype == dtype for t, (dtype, _) in zip(tensors, self.kinds))
         )
-
-
-def countable(plan: Plan) -> bool:
-    """Whether every BatchNorm has two rows to average: their number is the only one that code asks for."""
-    return plan.num_pairs > 1 and (plan.spec.context is None or plan.num_nodes > 1)
 
 
 def _fills(slot: Slot) -> tuple[Any, ...]:
@@ -104,8 +100,7 @@ class Bucket:
         named = dict(zip(form.names, sizes.tolist()))
         shapes = [_shape(t, slot, named) for t, slot in zip(form.plan.leaves(), form.slots)]
         of_meta = iter([torch.empty(s, dtype=t.dtype, device="meta") for t, s in zip(form.plan.leaves(), shapes)])
-        # these numbers are asked for only to refuse BatchNorm over a single row
-        self.skeleton: Plan = replace_derived(form.plan.map(lambda _: next(of_meta)), num_pairs=2, num_nodes=2)
+        self.skeleton: Plan = form.plan.map(lambda _: next(of_meta)).of_any_size()
         layout = [(t.dtype, s) for t, s, valued in zip(form.plan.leaves(), shapes, form.valued) if valued]
         found, self.nbytes = places(tuple(layout))
         slots = [slot for slot, valued in zip(form.slots, form.valued) if valued]
@@ -149,13 +144,6 @@ class Bucket:
             return block[p.begin : p.end].view(p.dtype).reshape(p.shape)
 
         return self.skeleton.map(part)
-
-
-def replace_derived(plan: Plan, **changes: Any) -> Plan:
-    """``dataclasses.replace`` that keeps what was derived."""
-    new = replace(plan, **changes)
-    new.cache = plan.cache
-    return new
 
 
 def _numpy(dtype: torch.dtype) -> np.dtype:

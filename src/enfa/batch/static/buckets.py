@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor
 
-from enfa.batch.padding import Bucket, Form, countable
+from enfa.batch.static.padding import Bucket, Form, Plan
 from enfa.plan.order import CHUNK
-from enfa.plan.table import Plan
 
 __all__ = ["Buckets", "choose_sizes"]
 
@@ -90,7 +89,7 @@ class Buckets:
         self.waste: dict[int, Waste] = {}
         sizes: dict[int, list[np.ndarray]] = {}
         for plan in samples:
-            if plan.num_graphs not in self._forms and countable(plan):
+            if plan.num_graphs not in self._forms and plan.countable:
                 self._forms[plan.num_graphs] = Form(plan)
             form = self._forms.get(plan.num_graphs)
             tensors = None if form is None else form.tensors(plan)

@@ -14,17 +14,17 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
-from torch import Tensor
+from torch import Tensor, nn
 
-from enfa.batch.buckets import Buckets
+from enfa.batch import writing as of_specs
 from enfa.batch.dataset import CompiledDataset
 from enfa.batch.loader import Batches
-from enfa.batch.padding import Bucket
-from enfa.batch.ring import Ring
-from enfa.batch.workers import Workers
-from enfa.batch.writing import Writer, lean_plan
-from enfa.plan.prepare import Needs
-from enfa.plan.table import Plan
+from enfa.batch.programs import CompiledProgram
+from enfa.batch.static import writing
+from enfa.batch.static.buckets import Buckets
+from enfa.batch.static.padding import Bucket, Plan
+from enfa.batch.static.ring import Ring
+from enfa.batch.static.workers import Workers
 
 __all__ = ["Packed", "PackedLoader", "default_workers"]
 
@@ -37,6 +37,16 @@ _AHEAD = 3  # batches that each worker makes ahead
 def default_workers() -> int:
     """One process for every core but one, and at most 15."""
     return max(1, min(15, len(os.sched_getaffinity(0)) - 1 if hasattr(os, "sched_getaffinity") else 1))
+
+
+def _check_outputs(compiled: CompiledProgram, needs: Any) -> None:
+    for number, name in needs:
+        if name == "place":
+            kind = compiled.program.steps[number].kind
+            raise ValueError(
+                f"Expected a model whose outputs are of graphs, because padding would add to the others, got one that takes a "
+                f"row for each of the {kind} (bag.each): use enfa.DataLoader"
+            )
 
 
 @dataclass
@@ -65,7 +75,8 @@ class PackedLoader:
 
     Args:
         compiled, batch_size, shuffle, seed, graphs: as in :class:`enfa.DataLoader`.
-        needs: ``model.needs``.
+        needs: what the model reads of plans, ``program.needs``. By default, or given the model that the dataset was compiled
+            for, what it was seen to read then.
         num_workers: processes; 0 makes batches in this one. They are forked, so where that is impossible there are none.
         pin: register the ring with CUDA, so that copies to a GPU do not wait.
         keep: without shuffling, keep up to so many bytes of blocks after the first epoch, and make none again.
@@ -73,8 +84,8 @@ class PackedLoader:
 
     def __init__(
         self,
-        compiled: CompiledDataset,
-        needs: Needs,
+        compiled: CompiledProgram | CompiledDataset,
+        needs: Any = None,
         batch_size: int = 32,
         shuffle: bool = False,
         num_workers: int = 0,
@@ -84,13 +95,17 @@ class PackedLoader:
         pin: bool = False,
         keep: int = 2**30,
     ) -> None:
-        chosen = compiled.positions(slice(None) if graphs is None else graphs)
+        chosen = compiled.positions(slice(None) if graphs is None else graphs)  # type: ignore[misc]
         if len(chosen) == 0:
             raise ValueError("Expected at least one graph to load, got none: is the split empty?")
-        self.compiled, self.needs = compiled, needs
+        made: Any = writing if isinstance(compiled, CompiledProgram) else of_specs
+        if isinstance(compiled, CompiledProgram):
+            needs = compiled.program.needs if needs is None or isinstance(needs, nn.Module) else needs
+            _check_outputs(compiled, needs)
+        self.compiled, self.needs, self._lean = compiled, needs, made.lean_plan
         self.sampled = self.sampler = Batches(chosen, batch_size, shuffle, seed, False, None, None, (0, 1))
         self.pin, self.keep = pin, 0 if shuffle else keep
-        self.buckets = Buckets(lean_plan(compiled, g, needs) for g in self._sample())
+        self.buckets = Buckets(self._lean(compiled, g, needs) for g in self._sample())
         self.unpadded = 0  # batches so far that no bucket held
         workers = num_workers if "fork" in multiprocessing.get_all_start_methods() else 0
         self.num_workers = min(workers, 2 * len(self) if shuffle else len(self))  # which go on with the next epoch
@@ -100,7 +115,7 @@ class PackedLoader:
         self.ring = Ring(places, self.buckets.nbytes)
         self._held: deque[tuple[int, Packed | None]] = deque()  # the places of the last batches, and what is there
         self._kept: list[Packed] | None = None
-        self._write = Writer(compiled, needs, self.sampled, self.buckets, self.ring.bytes)
+        self._write = made.Writer(compiled, needs, self.sampled, self.buckets, self.ring.bytes)
         self._workers: Workers | None = None
         # what is made next and what is taken next: epoch, number of the batch in it
         self._made = self._taken = (0, 0)
@@ -218,7 +233,7 @@ class PackedLoader:
         if number < 0:
             self.unpadded += 1
             self._held.append((place, None))
-            return Packed(graphs, None, None, lean_plan(self.compiled, graphs, self.needs))
+            return Packed(graphs, None, None, self._lean(self.compiled, graphs, self.needs))
         bucket = self.buckets.all[number]
         packed = Packed(graphs, bucket, self.ring.blocks[place, : bucket.nbytes])
         self._held.append((place, packed))
