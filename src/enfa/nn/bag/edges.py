@@ -92,7 +92,7 @@ class EdgeList(StandIn):
             counted: Any = bag.degree
             found = counted[:, 0].to(dtype)
         else:
-            number = bag._step(Step("propagate", kind, (self.base,), weight is not None, self.along))
+            number = bag.step(Step("propagate", kind, (self.base,), weight is not None, self.along))
             from enfa.nn.bag.rounds import Round
 
             rounds = Round(bag, EdgeList.of(bag, self.base, self.along), self.base, number)

@@ -62,7 +62,7 @@ class Round:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        return self.bag.tables[self.read].num_rows, self.links.num_rows
+        return self.bag.num_rows(self.read), self.links.num_rows
 
     def watch(self, conv: MessagePassing) -> Watch:
         return Watch(type(conv).__name__, (self.ends.shape[1], *self.sizes))
@@ -118,7 +118,7 @@ def _open(edges: EdgeList, arguments: dict[str, Any], name: str) -> Round:
     bag = edges.bag
     like = bag.common(rows, name)
     kinds = edges.mask is not None or any(_reads_edges(value) for value in arguments.values())
-    return Round(bag, edges, like.number, bag._step(Step("propagate", like.kind, (like.number,), kinds, edges.along)))
+    return Round(bag, edges, like.number, bag.step(Step("propagate", like.kind, (like.number,), kinds, edges.along)))
 
 
 def _parameters(conv: MessagePassing, *functions: str) -> set[str]:

@@ -16,8 +16,8 @@ from enfa.edits.check import edits_by
 from enfa.graphs import GraphSet, check_graphs
 from enfa.nn.bag.bag import Bag
 from enfa.nn.rowwise.rows import Rows
+from enfa.plan.arrays import tensor
 from enfa.plan.expand import edge_tables
-from enfa.plan.full import tensor
 from enfa.plan.steps.full import Written, full_step_plan, full_table
 from enfa.plan.steps.step import Program, Step
 
@@ -40,7 +40,7 @@ class TracingBag(Bag):
     def need(self, number: int, *names: str) -> None:
         self.needs.update((number, name) for name in names)
 
-    def _step(self, step: Step) -> int:
+    def step(self, step: Step) -> int:
         if step.op == "start":
             # the rows stay: here every pair has one of its own
             self.program = Program((step, *self.program.steps[1:]))
@@ -87,8 +87,9 @@ def trace(model: nn.Module, graphs: Sequence[Data] | GraphSet, policy: Policy) -
     edits = edits_by(policy, small)
     written = Written(small, edits, True)
     bag: Any = full_step_plan(small, edits, Program((Step("start", "pairs"),)), TracingBag, written)
-    attr, mark = edge_tables(small.edge_attr, edits.edge_marks, written.spec)  # no step so far, but some may read edges
+    attr, mark = edge_tables(small.edge_attr, edits.edge_marks)  # no step so far, but some may read edges
     bag.edge_rows, bag.edge_mark_rows = None if attr is None else tensor(attr), tensor(mark)
+    bag.root_nodes = None if edits.root is None else tensor(edits.root)
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
     bag = in_precision_of(model, bag if device.type == "cpu" else bag.to(device))
     bag.written, bag.dropout, bag.loopless, bag.needs = written, False, False, set()
@@ -100,7 +101,8 @@ def trace(model: nn.Module, graphs: Sequence[Data] | GraphSet, policy: Policy) -
     finally:
         for module in training:
             module.training = True
-    return Program(bag.program.steps, "graph" if bag.dropout else "dataset", not bag.loopless, needs=frozenset(bag.needs))
+    share = getattr(model, "share", None) or ("graph" if bag.dropout else "dataset")
+    return Program(bag.program.steps, share, not bag.loopless, dropout=bag.dropout, needs=frozenset(bag.needs))
 
 
 def _check_output(out: Any, name: str) -> None:
