@@ -11,44 +11,9 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv
 
+import enfa
 from enfa.nn.bag import Bag
-from enfa.nn.convs import CONVS
-from enfa.nn.rowwise.rows import Rows
-from enfa.plan.steps.step import Step
 from enfa.testing import degenerate_graphs, random_graphs
-
-_NEEDS = {"own": ("self", "self_row"), "edges": ("edge", "in_edge")}  # by what a conv says that it reads
-
-
-def propagate(bag: Any, conv: Any, h: Any, edge: Any = None) -> Any:
-    """One of the package's own convs."""
-    number = bag._step(Step("propagate", h.kind, (h.number,), conv.reads_edges))
-    for name in conv.links:
-        bag.need(number, *_NEEDS.get(name, (name,)))
-    degree = None
-    if conv.reads_degrees:
-        degree = tuple(bag.moved(bag.degree, n)[:, 0] for n in (h.number, number))
-    found = Rows(conv.hidden(h.value, bag.tables[number].links, None if edge is None else edge.value, degree), bag, number)
-    return found if conv.update is None else conv.update(found)
-
-
-class Own(nn.Module):
-    """A chain of one of the package's own convs: DS."""
-
-    def __init__(self, conv: str, marks: int = 1) -> None:
-        super().__init__()
-        self.atoms, self.mark = nn.Embedding(5, WIDTH), nn.Linear(marks, WIDTH)
-        self.convs = nn.ModuleList(CONVS[conv](WIDTH, WIDTH, 2, "batch") for _ in range(3))
-        self.norms = nn.ModuleList(nn.BatchNorm1d(WIDTH) for _ in range(3))
-        self.bonds = nn.Embedding(8, 2)
-        self.head = nn.Linear(WIDTH, 2)
-
-    def forward(self, bag: Any) -> Tensor:
-        h: Any = self.atoms(bag.x[:, 0]) + self.mark(bag.mark)
-        for conv, norm in zip(self.convs, self.norms):
-            edge = self.bonds(bag.edge_attr[:, 0]) if conv.reads_edges else None
-            h = norm(propagate(bag, conv, h, edge)).relu()
-        return self.head(bag.pool(bag.pool(h), "mean"))
 
 
 class Looped(Small):
@@ -81,7 +46,24 @@ class Plain(nn.Module):
         return self.head(bag.pool(bag.pool(h), "max"))
 
 
-OWN = {name: (lambda name=name: Own(name)) for name in ("gin", "gine", "gcn", "graphconv")}
+def _own(conv: str, kind: Any = enfa.DSGNN, **options: Any) -> Any:
+    edges = {"edge_channels": [8, 3]} if conv == "gine" else {}
+    return lambda: kind([5, 3], WIDTH, 2, 3, conv, **edges, **options)
+
+
+OWN: dict[str, Any] = {
+    "gine": _own("gine"),
+    "gin": _own("gin"),
+    "gin, concat": _own("gin", jk="concat", readout="mean"),
+    "gine, dropout": _own("gine", dropout=0.5),
+    "graphconv, max": _own("graphconv", readout="max", residual=True),
+    "gcn, sum": _own("gcn", jk="sum", norm="layer"),
+    "dss": _own("gin", enfa.DSSGNN, context="dss"),
+    "dss, gcn": _own("gcn", enfa.DSSGNN, context="mpnn"),
+    "mpnn": _own("gine", enfa.DSSGNN, context="mpnn"),
+    "root": _own("gine", readout="root"),
+    "sage": lambda: enfa.DSGNN([5, 3], WIDTH, 2, 2, lambda ins, outs: SAGEConv(ins, outs), jk="concat"),
+}
 EVERY_MODEL: dict[str, Any] = {kind.__name__: kind for kind in (*MODELS, *ROOTED, Looped, Plain)} | OWN
 
 

@@ -208,20 +208,6 @@ class Plan(Arrays):
     def device(self) -> torch.device:
         return self.feature.device
 
-    @property
-    def countable(self) -> bool:
-        """Whether every BatchNorm has two rows to average: their number is the only one that code asks for."""
-        return self.num_pairs > 1 and (self.spec.context is None or self.num_nodes > 1)
-
-    def slots(self) -> dict[int, Any]:
-        from enfa.plan.sizes import slots_of
-
-        return slots_of(self)
-
-    def of_any_size(self) -> Plan:
-        """These numbers are asked for only to refuse BatchNorm over a single row."""
-        return self.changed(num_pairs=2, num_nodes=2)
-
     def cost(self) -> Cost:
         """Rows and messages per layer, and bytes of all arrays."""
         return Cost(

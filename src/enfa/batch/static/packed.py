@@ -16,15 +16,15 @@ from typing import Any, TypeVar
 import numpy as np
 from torch import Tensor, nn
 
-from enfa.batch import writing as of_specs
-from enfa.batch.dataset import CompiledDataset
 from enfa.batch.loader import Batches
 from enfa.batch.programs import CompiledProgram
-from enfa.batch.static import writing
 from enfa.batch.static.buckets import Buckets
-from enfa.batch.static.padding import Bucket, Plan
+from enfa.batch.static.padding import Bucket
 from enfa.batch.static.ring import Ring
 from enfa.batch.static.workers import Workers
+from enfa.batch.static.writing import Writer, lean_plan
+from enfa.plan.steps.prepare import Needs
+from enfa.plan.steps.table import StepPlan
 
 __all__ = ["Packed", "PackedLoader", "default_workers"]
 
@@ -39,7 +39,7 @@ def default_workers() -> int:
     return max(1, min(15, len(os.sched_getaffinity(0)) - 1 if hasattr(os, "sched_getaffinity") else 1))
 
 
-def _check_outputs(compiled: CompiledProgram, needs: Any) -> None:
+def _check_outputs(compiled: CompiledProgram, needs: Needs) -> None:
     for number, name in needs:
         if name == "place":
             kind = compiled.program.steps[number].kind
@@ -56,11 +56,11 @@ class Packed:
     graphs: np.ndarray
     bucket: Bucket | None
     block: Tensor | None  # uint8 on the CPU
-    large: Plan | None = None  # instead, for a batch that no bucket holds: lean, not padded
+    large: StepPlan | None = None  # instead, for a batch that no bucket holds: lean, not padded
     copied: Any = field(default=None, repr=False)  # an event: the block has been read, and may be written again
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> StepPlan:
         """The batch as a plan on the CPU, whose arrays are parts of the block."""
         if self.bucket is None or self.block is None:
             assert self.large is not None
@@ -84,8 +84,8 @@ class PackedLoader:
 
     def __init__(
         self,
-        compiled: CompiledProgram | CompiledDataset,
-        needs: Any = None,
+        compiled: CompiledProgram,
+        needs: Needs | nn.Module | None = None,
         batch_size: int = 32,
         shuffle: bool = False,
         num_workers: int = 0,
@@ -98,14 +98,12 @@ class PackedLoader:
         chosen = compiled.positions(slice(None) if graphs is None else graphs)  # type: ignore[misc]
         if len(chosen) == 0:
             raise ValueError("Expected at least one graph to load, got none: is the split empty?")
-        made: Any = writing if isinstance(compiled, CompiledProgram) else of_specs
-        if isinstance(compiled, CompiledProgram):
-            needs = compiled.program.needs if needs is None or isinstance(needs, nn.Module) else needs
-            _check_outputs(compiled, needs)
-        self.compiled, self.needs, self._lean = compiled, needs, made.lean_plan
+        needs = compiled.program.needs if needs is None or isinstance(needs, nn.Module) else needs
+        _check_outputs(compiled, needs)
+        self.compiled, self.needs = compiled, needs
         self.sampled = self.sampler = Batches(chosen, batch_size, shuffle, seed, False, None, None, (0, 1))
         self.pin, self.keep = pin, 0 if shuffle else keep
-        self.buckets = Buckets(self._lean(compiled, g, needs) for g in self._sample())
+        self.buckets = Buckets(lean_plan(compiled, g, needs) for g in self._sample())
         self.unpadded = 0  # batches so far that no bucket held
         workers = num_workers if "fork" in multiprocessing.get_all_start_methods() else 0
         self.num_workers = min(workers, 2 * len(self) if shuffle else len(self))  # which go on with the next epoch
@@ -115,7 +113,7 @@ class PackedLoader:
         self.ring = Ring(places, self.buckets.nbytes)
         self._held: deque[tuple[int, Packed | None]] = deque()  # the places of the last batches, and what is there
         self._kept: list[Packed] | None = None
-        self._write = made.Writer(compiled, needs, self.sampled, self.buckets, self.ring.bytes)
+        self._write = Writer(compiled, needs, self.sampled, self.buckets, self.ring.bytes)
         self._workers: Workers | None = None
         # what is made next and what is taken next: epoch, number of the batch in it
         self._made = self._taken = (0, 0)
@@ -233,7 +231,7 @@ class PackedLoader:
         if number < 0:
             self.unpadded += 1
             self._held.append((place, None))
-            return Packed(graphs, None, None, self._lean(self.compiled, graphs, self.needs))
+            return Packed(graphs, None, None, lean_plan(self.compiled, graphs, self.needs))
         bucket = self.buckets.all[number]
         packed = Packed(graphs, bucket, self.ring.blocks[place, : bucket.nbytes])
         self._held.append((place, packed))

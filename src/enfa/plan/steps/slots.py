@@ -17,7 +17,7 @@ from enfa.plan.order import Lists, SparseMap
 from enfa.plan.steps.table import StepPlan, Table
 from enfa.plan.table import Links, Sums
 
-__all__ = ["END", "Slot", "SlotWalk", "is_rows", "last", "map_sizes", "rows_of", "slots_of_steps"]
+__all__ = ["END", "Slot", "is_rows", "map_sizes", "slots_of"]
 
 END = "end"  # fill: the last value again, as in pointers
 Fill = int | str | tuple[str, ...]  # a value, END, or "last x": the last of the rows that size x counts
@@ -31,41 +31,15 @@ class Slot:
     fill: Fill = 0  # a tuple: one for each row of a matrix
     more: int = 0
     axis: int = 0
-    cover: str | None = None  # pointers only: the last padding list covers all entries of that size
 
 
-def last(size: str | None) -> Fill:
+def _last(size: str | None) -> Fill:
     return 0 if size is None else f"last {size}"
 
 
 def is_rows(size: str) -> bool:
     """Whether a size counts the rows of a table."""
-    return size.startswith(("rows ", "conv rows ", "contexts ")) and size.split(" ")[-1].isdigit()
-
-
-class SlotWalk:
-    """Notes a slot for every tensor, by its ``id``."""
-
-    def __init__(self) -> None:
-        self.slots: dict[int, Slot] = {}
-
-    def put(self, tensor: Tensor | None, size: str | None, fill: Fill = 0, **more: Any) -> None:
-        if tensor is not None:
-            self.slots[id(tensor)] = Slot(size, fill, **more)
-
-    def lists(self, lists: Lists, count: str | None, entries: str, read: str | None, name: str) -> None:
-        """``count`` lists of ``entries`` in all, which name rows of ``read``."""
-        self.put(lists.ptr, count, END, more=1)
-        self.put(lists.index, entries, last(read))
-        self.put(lists.weight, entries)
-        self.put(lists.other, entries, -1)
-        # pieces from 0 to 0, of list 0: nothing is added to it
-        self.put(lists.extra, f"{name} pieces", axis=1)
-        self.put(lists.long, f"{name} long", axis=1)
-
-    def both(self, found: SparseMap, count: str | None, entries: str, read: str | None, name: str) -> None:
-        self.lists(found.forward, count, entries, read, f"{name} forward")
-        self.lists(found.backward, read, entries, count, f"{name} backward")
+    return size.startswith("rows ")
 
 
 def rows_of(plan: StepPlan, number: int) -> str | None:
@@ -88,19 +62,39 @@ def map_sizes(plan: StepPlan, number: int, name: str) -> tuple[str | None, str, 
     return here, f"{'messages' if name == 'incoming' else 'merged'} {number}", read
 
 
-class _Walk(SlotWalk):
+class _Walk:
+    """Notes a slot for every tensor, by its ``id``."""
+
     def __init__(self, plan: StepPlan) -> None:
-        super().__init__()
-        self.plan = plan
+        self.plan, self.slots = plan, dict[int, Slot]()
+
+    def put(self, tensor: Tensor | None, size: str | None, fill: Fill = 0, **more: Any) -> None:
+        if tensor is not None:
+            self.slots[id(tensor)] = Slot(size, fill, **more)
+
+    def lists(self, lists: Lists, count: str | None, entries: str, read: str | None, name: str) -> None:
+        """``count`` lists of ``entries`` in all, which name rows of ``read``."""
+        self.put(lists.ptr, count, END, more=1)
+        self.put(lists.index, entries, _last(read))
+        self.put(lists.weight, entries)
+        self.put(lists.other, entries, -1)
+        # pieces from 0 to 0, of list 0: nothing is added to it
+        self.put(lists.extra, f"{name} pieces", axis=1)
+        self.put(lists.long, f"{name} long", axis=1)
+
+    def both(self, found: SparseMap, count: str | None, entries: str, read: str | None, name: str) -> None:
+        self.lists(found.forward, count, entries, read, f"{name} forward")
+        self.lists(found.backward, read, entries, count, f"{name} backward")
+
 
     def map(self, found: SparseMap, number: int, name: str) -> None:
         self.both(found, *map_sizes(self.plan, number, name), f"{name} {number}")
 
     def links(self, links: Links, number: int, rows: str, read: str) -> None:
         messages, cache = f"messages {number}", links.cache
-        self.put(links.self_row, rows, last(read))
+        self.put(links.self_row, rows, _last(read))
         self.put(links.in_ptr, rows, END, more=1)
-        self.put(links.in_row, messages, last(read))
+        self.put(links.in_row, messages, _last(read))
         self.put(links.in_edge, messages)
         self.put(cache.get("edge_index"), messages, (f"last {read}", f"last {rows}"), axis=1)
         for name in ("merged", "merged kinds", "incoming"):
@@ -114,7 +108,7 @@ class _Walk(SlotWalk):
         if "kinds" in cache:
             kinds: Lists = cache["kinds"]
             self.lists(kinds, None, messages, rows, f"kinds {number}")
-            self.put(kinds.other, messages, last(read))
+            self.put(kinds.other, messages, _last(read))
             self.put(kinds.long, None)
         for tensor, size in zip(cache.get("degrees", ()), (read, rows)):
             self.put(tensor, size)
@@ -122,7 +116,7 @@ class _Walk(SlotWalk):
     def sums(self, sums: Sums, number: int, name: str) -> None:
         lists, entries, read = map_sizes(self.plan, number, name)
         self.put(sums.ptr, lists, END, more=1)
-        self.put(sums.row, entries, last(read))
+        self.put(sums.row, entries, _last(read))
         self.put(sums.count, entries)
         if "sum" in sums.cache:
             self.map(sums.cache["sum"], number, name)
@@ -132,8 +126,8 @@ class _Walk(SlotWalk):
         read = [rows_of(self.plan, r) for r in step.reads]
         self.put(table.copies, rows)
         for index, size in zip((table.own, table.other), read):
-            self.put(index, rows, last(size))
-        self.put(table.place, step.kind, last(rows))
+            self.put(index, rows, _last(size))
+        self.put(table.place, step.kind, _last(rows))
         if table.links is not None:
             assert rows is not None and read[0] is not None
             self.links(table.links, number, rows, read[0])
@@ -153,23 +147,24 @@ class _Walk(SlotWalk):
         elif name == "written out":
             entries = f"written out {number}"
             self.put(found.ptr, rows, END, more=1)
-            self.put(found.row, entries, last(read[0]))
+            self.put(found.row, entries, _last(read[0]))
             self.put(found.count, entries, 1)
             self.lists(found.cache["readers"], read[0], entries, entries, entries)
         elif name.startswith("lowered "):
             self.sums(found, number, name)
 
 
-def slots_of_steps(plan: StepPlan) -> dict[int, Slot]:
+def slots_of(plan: StepPlan) -> dict[int, Slot]:
     """For every tensor of a prepared, lean plan, by its ``id``, how it is padded."""
     walk = _Walk(plan)
     for tensor in (plan.mark_rows, plan.edge_rows, plan.edge_mark_rows, plan.y, plan.graph_ids):
         walk.put(tensor, None)
     walk.put(plan.x_rows, "features", END)
-    walk.put(plan.feature, "rows 0", last("features"))
+    walk.put(plan.feature, "rows 0", _last("features"))
     for tensor in (plan.marked, plan.degrees):
         walk.put(tensor, "rows 0", END)
     walk.put(plan.of_graph, "rows 0")
+    walk.put(plan.root_nodes, "subgraphs", -1)
     for number, table in enumerate(plan.tables):
         walk.table(table, number)
     for key, found in plan.cache.items():
@@ -178,7 +173,7 @@ def slots_of_steps(plan: StepPlan) -> dict[int, Slot]:
             continue
         kind, begin, end = key.split()
         if kind == "found":
-            walk.put(found, f"rows {begin}", last(f"rows {end}"))
+            walk.put(found, f"rows {begin}", _last(f"rows {end}"))
         else:
             walk.lists(found, f"rows {end}", f"rows {begin}", f"rows {begin}", key)
     return walk.slots

@@ -108,12 +108,6 @@ class StepPlan(Arrays):
         """Whether every BatchNorm has two rows to average, of whatever it is."""
         return all(table.total > 1 for step, table in zip(self.program.steps, self.tables) if step.kind != "graphs")
 
-    def slots(self) -> dict[int, Any]:
-        """For every tensor of a prepared, lean plan, by its ``id``, how it is padded."""
-        from enfa.plan.steps.slots import slots_of_steps
-
-        return slots_of_steps(self)
-
     def of_any_size(self: P) -> P:
         """The same without the numbers that differ from batch to batch."""
         untold: Any = Untold()
