@@ -15,8 +15,9 @@ import enfa
 import enfa.datasets
 from enfa.edits import Policy
 from enfa.graphs import GraphSet, check_graphs
-from enfa.plan.distinct import distinct_rows_of, start_kinds
+from enfa.plan.distinct import distinct_rows_of
 from enfa.plan.make import edits_of
+from enfa.plan.steps.builder import start_kinds
 from enfa.testing import random_graphs
 
 POLICIES: list[Policy] = [

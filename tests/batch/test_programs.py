@@ -75,7 +75,12 @@ def test_what_is_not_there_for_models_of_ones_own() -> None:
     graphs = random_graphs(3, 6, seed=1)
     with pytest.raises(ValueError, match="Expected no cache for a model of one's own"):
         enfa.compile(graphs, enfa.NodeMarking(), Net(), cache="folder")
-    with pytest.raises(ValueError, match="got 'ego'"):
-        enfa.compile(graphs, enfa.NodeMarking(), Net(), kind="ego")
-    full = enfa.compile(graphs, enfa.NodeMarking(), Net(), kind="full", progress=False)
-    assert full[[1]].kind == "full" and len(full[-1:].tables) == 7
+
+
+@pytest.mark.parametrize("plan", ["full", "ego"])
+def test_other_kinds_are_planned_anew(plan: str) -> None:
+    graphs, model = random_graphs(4, 6, seed=1), Net().double().eval()
+    compiled = enfa.compile(graphs, enfa.NodeMarking(), model, kind=plan, progress=False)
+    assert compiled[[1]].kind == plan and len(compiled[-1:].tables) == 7
+    full = make_bag([graphs[3], graphs[1]], enfa.NodeMarking(), model, "full")
+    torch.testing.assert_close(model(compiled[[3, 1]]), model(full), rtol=1e-10, atol=1e-10)

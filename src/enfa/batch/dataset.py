@@ -24,7 +24,7 @@ from enfa.graphs.join import join, renumbered
 from enfa.graphs.labels import added_labels
 from enfa.plan.cost import Cost
 from enfa.plan.cut import Cutter
-from enfa.plan.distinct import DistinctRows, start_kinds
+from enfa.plan.distinct import DistinctRows
 from enfa.plan.expand import largest_values
 from enfa.plan.gradients import refuse_gradients
 from enfa.plan.make import edits_of, plan_of, sources_of
@@ -32,6 +32,7 @@ from enfa.plan.merge import merge_rows, widen_kinds
 from enfa.plan.prepare import Needs
 from enfa.plan.slice import Slicer, Sources
 from enfa.plan.spec import Spec
+from enfa.plan.steps.builder import start_kinds
 from enfa.plan.table import Plan
 from enfa.plan.truncate import first_layers
 

@@ -18,18 +18,15 @@ from enfa.edits.check import check_edits
 from enfa.graphs import GraphSet, check_graphs
 from enfa.graphs.labels import labels
 from enfa.plan.cost import Cost
-from enfa.plan.distinct import start_kinds
-from enfa.plan.expand import largest_values
-from enfa.plan.make import local_roots
 from enfa.plan.steps.arrange import arrange_steps
 from enfa.plan.steps.distinct import StepRows, step_rows_of
-from enfa.plan.steps.full import full_step_plan
+from enfa.plan.steps.make import sources_of_steps, step_plan_of
 from enfa.plan.steps.merge import merge_steps
-from enfa.plan.steps.slice import StepSlicer, StepSources
+from enfa.plan.steps.slice import StepSlicer
 from enfa.plan.steps.step import Program
 from enfa.plan.steps.table import StepPlan
 
-__all__ = ["CompiledProgram", "compile_program", "in_precision", "sources_of_steps"]
+__all__ = ["CompiledProgram", "compile_program", "in_precision"]
 
 
 def in_precision(graphs: GraphSet, edits: Edits, dtype: Any) -> tuple[GraphSet, Edits]:
@@ -42,17 +39,6 @@ def in_precision(graphs: GraphSet, edits: Edits, dtype: Any) -> tuple[GraphSet, 
         replace(graphs, x=floats(graphs.x), edge_attr=floats(graphs.edge_attr)),
         replace(edits, marks=floats(edits.marks), edge_marks=floats(edits.edge_marks)),
     )
-
-
-def sources_of_steps(graphs: GraphSet, edits: Edits, program: Program) -> tuple[StepSources, np.ndarray]:
-    """What a :class:`StepSlicer` needs beside the rows, and the kind of each node at the start."""
-    kind, feature, of_graph = start_kinds(graphs, program.share)
-    sources = StepSources(
-        program, node_ptr=graphs.node_ptr, sub_ptr=edits.sub_ptr, start_feature=feature, start_graph=of_graph,
-        x=graphs.x, marks=edits.marks, edge_attr=graphs.edge_attr, edge_marks=edits.edge_marks, limits=largest_values(graphs),
-        root=local_roots(graphs, edits) if any(step.op == "root" for step in program.steps) else None,
-    )  # fmt: skip
-    return sources, kind
 
 
 class CompiledProgram:
@@ -103,7 +89,7 @@ class CompiledProgram:
         else:
             assert self._graphs is not None
             every, edits = self._graphs
-            plan = full_step_plan(every.subset(ids), edits.subset(every, ids), self.program, self._cls)
+            plan = step_plan_of(every.subset(ids), edits.subset(every, ids), self.program, self.kind, self._cls)
             plan.graph_ids = torch.from_numpy(ids)
         if self.y is not None:
             assert plan.graph_ids is not None

@@ -7,11 +7,20 @@ from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any, TypeVar
 
+import numpy as np
+import torch
 from torch import Tensor
 
-__all__ = ["Arrays", "Places"]
+__all__ = ["Arrays", "Places", "tensor"]
 
 T = TypeVar("T", bound="Arrays")
+
+
+def tensor(array: np.ndarray) -> Tensor:
+    """int64 for index arrays, whatever they were; copies only where it must."""
+    if array.dtype.kind in "iu" and array.dtype != np.int64:
+        array = array.astype(np.int64)
+    return torch.from_numpy(array if array.flags.c_contiguous else np.ascontiguousarray(array))
 
 
 @dataclass(eq=False)

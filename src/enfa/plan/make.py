@@ -12,13 +12,14 @@ from enfa.edits.check import edits_by
 from enfa.graphs import GraphSet, check_graphs
 from enfa.graphs.labels import labels_of_graphs
 from enfa.graphs.names import unknown
-from enfa.plan.distinct import distinct_rows_of, start_kinds
+from enfa.plan.distinct import distinct_rows_of
 from enfa.plan.ego import ego_plan
 from enfa.plan.expand import largest_values
 from enfa.plan.full import full_plan
 from enfa.plan.gradients import attached, needing, numbered
 from enfa.plan.slice import Slicer, Sources
 from enfa.plan.spec import Spec
+from enfa.plan.steps.builder import start_kinds
 from enfa.plan.table import Plan
 
 __all__ = ["KINDS", "check_kind", "check_spec", "edits_of", "local_roots", "make_plan", "plan_of", "sources_of", "unknown"]

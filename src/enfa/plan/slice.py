@@ -15,10 +15,10 @@ import torch
 
 from enfa.edits.edits import chosen_subgraphs
 from enfa.graphs.graphset import ranges
+from enfa.plan.arrays import tensor
 from enfa.plan.derive import lowered
 from enfa.plan.distinct import DistinctLayer, DistinctRows
 from enfa.plan.expand import edge_tables
-from enfa.plan.full import tensor
 from enfa.plan.intern import KeyTable
 from enfa.plan.kernels.slice import add_sums, add_up
 from enfa.plan.order import each_once
@@ -110,7 +110,7 @@ class Slicer:
     def __init__(self, rows: DistinctRows, sources: Sources, anew: bool = False) -> None:
         """``anew``: for one plan; others like it are made from other rows."""
         self.rows, self.sources, self._anew = rows, sources, anew
-        self.edge_attr, self.edge_mark = edge_tables(sources.edge_attr, sources.edge_marks, sources.spec)
+        self.edge_attr, self.edge_mark = edge_tables(sources.edge_attr, sources.edge_marks, sources.spec.edge_attr)
         self._numbers: dict[int, Numbers] = {}
         self._lowered: list[KeyTable] = []
         self._counts: dict[int, type[np.signedinteger]] = {}  # by table

@@ -61,7 +61,7 @@ def sharing_of(graph: Data, policy: Policy, spec: Spec) -> Sharing:
     """Write out the bag of one graph. Memory: n squared under node marking, so for graphs that one can look at."""
     graphs = check_graphs([graph])
     edits = edits_of(graphs, policy, spec)
-    bag, nodes = expand(graphs, edits, spec), graphs.num_nodes
+    bag, nodes = expand(graphs, edits, spec.edge_attr), graphs.num_nodes
     tables = row_classes(ego_plan(graphs, edits, spec))  # pairs, and behind them the unedited nodes
     bases, rows = [], []
     for table in tables:

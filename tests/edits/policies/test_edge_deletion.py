@@ -20,7 +20,7 @@ def test_pairs_parallel_edges_by_their_attributes() -> None:
     index = torch.tensor([[0, 0, 1, 1], [1, 1, 0, 0]])
     graph = Data(x=torch.zeros(2, 1), edge_index=index, edge_attr=torch.tensor([5, 6, 6, 5]))
     graphs = check_graphs([graph])
-    found = expand(graphs, enfa.EdgeDeletion().edits(graphs), enfa.Spec(1, edge_attr=True))
+    found = expand(graphs, enfa.EdgeDeletion().edits(graphs), True)
     kept = [sorted(found.kind[found.sub[found.dst] == s].tolist()) for s in (0, 1)]
     assert [k[0] == k[1] for k in kept] == [True, True] and kept[0] != kept[1]
 

@@ -12,11 +12,12 @@ from drawn import OWN, Drawn
 from torch import nn
 
 import enfa
-from enfa.batch.programs import in_precision, sources_of_steps
+from enfa.batch.programs import in_precision
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
 from enfa.nn.bag import Bag, make_bag, trace
 from enfa.plan.steps.distinct import step_rows_of
+from enfa.plan.steps.make import sources_of_steps
 from enfa.plan.steps.slice import StepSlicer
 from enfa.testing import degenerate_graphs, random_graphs
 

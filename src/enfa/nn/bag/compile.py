@@ -60,8 +60,7 @@ def compile(
             dataset, policy, known if isinstance(known, Spec) else spec, cache, progress,  # type: ignore[arg-type]
             kind=kind, threads=threads, ahead=ahead,
         )  # fmt: skip
-    if check_kind(kind) == "ego":
-        raise ValueError("Expected kind='full' or 'distinct' for a model of one's own, got 'ego', which knows DSGNN and DSSGNN")
+    check_kind(kind)
     if cache is not None:
         raise ValueError("Expected no cache for a model of one's own: only datasets for DSGNN and DSSGNN can be stored")
     refuse_gradients(dataset)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from torch import nn
 from torch_geometric.data import Data
 
-from enfa.batch.programs import sources_of_steps
 from enfa.edits import Policy
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
@@ -19,9 +17,7 @@ from enfa.nn.bag.trace import in_precision_of, trace
 from enfa.plan import make as of_specs
 from enfa.plan.gradients import connected, needing, numbered
 from enfa.plan.spec import Spec
-from enfa.plan.steps.distinct import step_rows_of
-from enfa.plan.steps.full import full_step_plan
-from enfa.plan.steps.slice import StepSlicer
+from enfa.plan.steps.make import step_plan_of
 from enfa.plan.steps.step import Program
 from enfa.plan.table import Plan
 
@@ -34,18 +30,13 @@ def make_bag(graphs: Sequence[Data], policy: Policy, model: nn.Module | Program,
     Float features are in the precision of the model's parameters; for a program, as they are. Gradients of ``x`` and
     ``edge_attr``, and ``bag.y``: as in :func:`make_plan`.
     """
-    if of_specs.check_kind(kind) == "ego":
-        raise ValueError("Expected kind='full' or 'distinct' for a model of one's own, got 'ego', which knows DSGNN and DSSGNN")
+    of_specs.check_kind(kind)
     checked = check_graphs(graphs)
     y, edits = labels_of_graphs(graphs), edits_by(policy, checked)
     program = model if isinstance(model, Program) else trace(model, checked, policy)
     names = needing(graphs)
     told = numbered(checked, names)
-    if kind == "full":
-        bag: Any = full_step_plan(told, edits, program, Bag)
-    else:
-        sources, start = sources_of_steps(told, edits, program)
-        bag = StepSlicer(step_rows_of(told, edits, program, start), sources, Bag).plan(np.arange(told.num_graphs))
+    bag: Any = step_plan_of(told, edits, program, kind, Bag)
     if "x" in names:
         bag.x_rows = connected([data.x for data in graphs], bag.x_rows)
     if "edge_attr" in names and bag.edge_rows is not None:
@@ -66,8 +57,8 @@ def make_plan(
         spec: the model: any module whose forward computes with the verbs of a bag (:class:`enfa.Bag`), which is run once on a
             small graph to see what it asks for (:func:`enfa.trace`), or the program that was seen. Or a DSGNN or DSSGNN, or
             its ``spec``.
-        kind: ``"distinct"`` (every distinct row once), ``"ego"`` (ENFA as published; of DSGNN and DSSGNN only) or ``"full"``
-            (the conventional model). All give the same outputs and gradients.
+        kind: ``"distinct"`` (every distinct row once), ``"ego"`` (ENFA as published) or ``"full"`` (the conventional
+            model). All give the same outputs and gradients.
 
     Where ``x`` or ``edge_attr`` of a graph has ``requires_grad``, gradients flow back into it; rows are then shared
     between subgraphs only. As for anything computed from a tensor, that works once for each plan.

@@ -16,8 +16,8 @@ from enfa.edits.check import edits_by
 from enfa.graphs import GraphSet, check_graphs
 from enfa.nn.bag.bag import Bag
 from enfa.nn.rowwise.rows import Rows
+from enfa.plan.arrays import tensor
 from enfa.plan.expand import edge_tables
-from enfa.plan.full import tensor
 from enfa.plan.steps.full import Written, full_step_plan, full_table
 from enfa.plan.steps.step import Program, Step
 
@@ -87,7 +87,7 @@ def trace(model: nn.Module, graphs: Sequence[Data] | GraphSet, policy: Policy) -
     edits = edits_by(policy, small)
     written = Written(small, edits, True)
     bag: Any = full_step_plan(small, edits, Program((Step("start", "pairs"),)), TracingBag, written)
-    attr, mark = edge_tables(small.edge_attr, edits.edge_marks, written.spec)  # no step so far, but some may read edges
+    attr, mark = edge_tables(small.edge_attr, edits.edge_marks)  # no step so far, but some may read edges
     bag.edge_rows, bag.edge_mark_rows = None if attr is None else tensor(attr), tensor(mark)
     bag.root_nodes = None if edits.root is None else tensor(edits.root)
     device = next((p.device for p in model.parameters()), torch.device("cpu"))

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from enfa.graphs.graphset import ranges
-from enfa.plan.full import tensor
+from enfa.plan.arrays import tensor
 from enfa.plan.intern import KeyTable
 from enfa.plan.kernels.slice import add_up
 from enfa.plan.steps.distinct import StepRows

@@ -41,6 +41,16 @@ class Step:
     along: str = "nodes"
     degrees: bool = False  # start: whether rows are told apart by their in-degrees
 
+    @property
+    def own(self) -> int | None:
+        """The step whose rows the own numbers of this step's keys are; None: of none."""
+        return self.reads[0] if self.op in ("propagate", "spread", "diagonal", "join") else None
+
+    @property
+    def item(self) -> int | None:
+        """The step whose rows the items of this step's keys name: of a join the second, otherwise the only one."""
+        return self.reads[-1] if self.reads else None
+
     def __str__(self) -> str:
         words = [self.op, *map(str, self.reads)]
         if self.edges:
