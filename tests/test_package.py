@@ -104,7 +104,7 @@ import sys
 sys.modules.update(dict.fromkeys({BLOCKED!r}))  # None: importing it raises ImportError
 import enfa, enfa.datasets
 model = enfa.DSGNN(3, 4, 2, 2)
-model(enfa.make_plan(enfa.testing.random_graphs(2), enfa.NodeMarking(), model.spec))
+model(enfa.make_plan(enfa.testing.random_graphs(2), enfa.NodeMarking(), model))
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr

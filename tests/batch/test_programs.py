@@ -10,7 +10,7 @@ from bag_models import MODELS, ROOTED, Molecules, Net
 from torch import nn
 
 import enfa
-from enfa.nn.bag import Bag, make_bag
+from enfa.nn.bag import Bag, make_plan
 from enfa.testing import degenerate_graphs, random_graphs
 
 
@@ -32,7 +32,7 @@ def test_slices_give_what_full_plans_give(kind: type[nn.Module], pairs: int, mon
     assert compiled.cost().rows == compiled[:].cost().rows  # what counts nothing is not there
     for chosen in ([0], [3, 1], [5, 17, 2, 9], list(range(len(graphs)))[::-1]):
         plan = compiled[chosen]
-        full = make_bag([graphs[g] for g in chosen], policy, model, "full")
+        full = make_plan([graphs[g] for g in chosen], policy, model, "full")
         full.graph_ids = plan.graph_ids  # dropout's masks depend on the place of a graph in its dataset
         for train in (True, False):
             found, expected = (_output(model, bag, train) for bag in (plan, full))
@@ -65,7 +65,7 @@ def test_loaders_take_them() -> None:
 
 def test_another_model_is_refused_by_both_names() -> None:
     graphs = random_graphs(3, 6, seed=1)
-    bag = make_bag(graphs, enfa.NodeMarking(), Net())
+    bag = make_plan(graphs, enfa.NodeMarking(), Net())
     other = next(kind for kind in MODELS if kind.__name__ == "Context")()
     with pytest.raises(ValueError, match=r"asks for a step that its plan does not hold: nodes, across 1(.|\n)*propagate 0"):
         other(bag)
@@ -82,5 +82,5 @@ def test_other_kinds_are_planned_anew(plan: str) -> None:
     graphs, model = random_graphs(4, 6, seed=1), Net().double().eval()
     compiled = enfa.compile(graphs, enfa.NodeMarking(), model, kind=plan, progress=False)
     assert compiled[[1]].kind == plan and len(compiled[-1:].tables) == 7
-    full = make_bag([graphs[3], graphs[1]], enfa.NodeMarking(), model, "full")
+    full = make_plan([graphs[3], graphs[1]], enfa.NodeMarking(), model, "full")
     torch.testing.assert_close(model(compiled[[3, 1]]), model(full), rtol=1e-10, atol=1e-10)

@@ -19,6 +19,7 @@ from enfa.graphs import GraphSet, check_graphs
 from enfa.graphs.labels import labels
 from enfa.plan.cost import Cost
 from enfa.plan.steps.arrange import arrange_steps
+from enfa.plan.steps.check import check_program
 from enfa.plan.steps.distinct import StepRows, step_rows_of
 from enfa.plan.steps.make import sources_of_steps, step_plan_of
 from enfa.plan.steps.merge import merge_steps
@@ -151,6 +152,7 @@ def compile_program(
     graphs = check_graphs(dataset)
     y = labels(dataset)
     edits = check_edits(graphs, policy.edits(graphs), repr(policy))
+    check_program(program, graphs, edits, repr(policy))
     if dtype is not None:
         graphs, edits = in_precision(graphs, edits, dtype)
     slicer = None
