@@ -37,6 +37,6 @@ def check_program(program: Program, graphs: GraphSet, edits: Edits, policy: str)
     marks = edits.edge_marks.shape[1]
     if marks and not any(step.edges for step in program.steps):
         raise ValueError(
-            f"{policy} marks edges, but no conv of the model reads edge attributes: use one that does (conv='gine') and set "
-            f"edge_mark_channels={marks}, or pass bag.edge_mark to bag.propagate"
+            f"{policy} marks edges, but the model's conv does not read edge attributes: use one that does (conv='gine') and "
+            f"set edge_mark_channels={marks}, or pass bag.edge_mark to bag.propagate"
         )
