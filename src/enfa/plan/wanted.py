@@ -9,7 +9,7 @@ from enfa.plan.kernels.runs import enter_runs
 from enfa.plan.kernels.slice import collect, descend, gather, look_up, measure
 from enfa.plan.runs import Run
 
-__all__ = ["Numbers", "Wanted", "firsts_of", "items_of"]
+__all__ = ["Numbers", "Wanted", "firsts_of", "items_of", "starts_of"]
 
 _LIMIT = 2**31 - 1
 
@@ -93,6 +93,13 @@ class Wanted:
         return self.found[: self.count]
 
 
+def starts_of(table: KeyTable, rows: np.ndarray) -> np.ndarray:
+    """int32: where the items of some rows' keys begin once they stand one behind the other."""
+    ptr = np.empty(len(rows) + 1, np.int32)
+    _check(measure(rows, table.heads, ptr))
+    return ptr
+
+
 def items_of(
     table: KeyTable, rows: np.ndarray, ptr: np.ndarray | None = None, second: type[np.signedinteger] = np.int32
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -100,9 +107,7 @@ def items_of(
 
     ``second``: another type for ``b``, which must hold all of them.
     """
-    if ptr is None:
-        ptr = np.empty(len(rows) + 1, np.int32)
-        _check(measure(rows, table.heads, ptr))
+    ptr = starts_of(table, rows) if ptr is None else ptr
     total = int(ptr[-1])
     a, b = np.empty(total + 4, np.int32), np.empty(total + 4, second)
     gather(rows, table.heads, table.items, ptr, a, b)

@@ -17,6 +17,7 @@ __all__ = [
     "collect",
     "counting_sort",
     "descend",
+    "enter_counts",
     "gather",
     "head_of",
     "look_up",
@@ -52,6 +53,19 @@ def collect(ids, number, base, found, count, result):
         count += new == count
         result[i] = new
     return count
+
+
+@njit(cache=True, nogil=True)
+def enter_counts(graphs, ptr, row, count, number, base, found, so_far, total):
+    """:func:`collect` for ``row[ptr[g]:ptr[g+1]]`` of some graphs; their counts are added to ``total``, by new number."""
+    last = len(row) - 1
+    for g in graphs:
+        for k in range(ptr[g], ptr[g + 1]):
+            prefetch(number, np.int64(row[_U(min(k + _AHEAD, last))]))
+            new = number_of(_U(row[_U(k)]), number, base, found, so_far)
+            so_far += new == so_far
+            total[_U(new)] += count[_U(k)]
+    return so_far
 
 
 @njit(cache=True, nogil=True)

@@ -22,8 +22,9 @@ def sources_of_steps(graphs: GraphSet, edits: Edits, program: Program) -> tuple[
     """What a :class:`StepSlicer` needs beside the rows, and the kind of each node at the start."""
     kind, feature, of_graph = start_kinds(graphs, program.share)
     sources = StepSources(
-        program, node_ptr=graphs.node_ptr, sub_ptr=edits.sub_ptr, start_feature=feature, start_graph=of_graph,
-        x=graphs.x, marks=edits.marks, edge_attr=graphs.edge_attr, edge_marks=edits.edge_marks, limits=largest_values(graphs),
+        program, node_ptr=graphs.node_ptr, sub_ptr=edits.sub_ptr, sub_size=edits.sizes(graphs),
+        start_feature=feature, start_graph=of_graph, x=graphs.x, marks=edits.marks, edge_attr=graphs.edge_attr,
+        edge_marks=edits.edge_marks, limits=largest_values(graphs),
         root=local_roots(graphs, edits) if any(step.op == "root" for step in program.steps) else None,
     )  # fmt: skip
     return sources, kind

@@ -20,8 +20,9 @@ __all__ = ["StepPlan", "Table"]
 class Table(Arrays):
     """The rows of one step: R of them, and for each the rows that it reads. Which arrays there are depends on the step."""
 
-    copies: Tensor | None  # int64 [R]: pairs, nodes or subgraphs that a row stands for; None: graphs, each its own row
-    total: int  # the sum of copies
+    # int32 or int64 [R]: pairs, nodes or subgraphs that a row stands for; None: graphs, each its own row, or not counted
+    copies: Tensor | None
+    total: int  # how many pairs, nodes, subgraphs or graphs there are: the sum of copies
     links: Links | None = None  # propagate: own and incoming rows of the step read
     own: Tensor | None = None  # int64 [R], of the first step read: spread, diagonal, join
     other: Tensor | None = None  # int64 [R], of the second step read: join
@@ -38,7 +39,7 @@ class Table(Arrays):
         if self.links is not None:
             return self.links.num_rows
         held = self.copies if self.own is None else self.own
-        assert held is not None
+        assert held is not None  # of the first table, StepPlan.num_rows knows
         return len(held)
 
     @property
@@ -95,7 +96,7 @@ class StepPlan(Arrays):
         )
 
     def __repr__(self) -> str:
-        rows = " ".join(str(table.num_rows) for table in self.tables)
+        rows = " ".join(str(self.num_rows(number)) for number in range(len(self.tables)))
         return (
             f"{type(self).__name__}({self.kind}, {self.num_graphs} graphs, {self.num_subgraphs} subgraphs, "
             f"{self.num_pairs} (subgraph, node) pairs)\n"
