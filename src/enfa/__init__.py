@@ -18,7 +18,7 @@ from enfa.edits import (
     Subgraph,
     Subsample,
 )
-from enfa.nn import DSGNN, DSSGNN, CountedBatchNorm, KeyedDropout
+from enfa.nn import DSGNN, DSSGNN, CountedBatchNorm
 from enfa.nn.bag import Bag, Rows, compile, lift, load_compiled, make_plan, trace
 from enfa.plan import Plan, Spec
 
@@ -34,7 +34,6 @@ __all__ = [
     "EdgeDeletion",
     "EdgeMarking",
     "EgoNets",
-    "KeyedDropout",
     "NodeDeletion",
     "NodeMarking",
     "Plan",

@@ -79,9 +79,13 @@ def test_another_model_is_refused_by_both_names() -> None:
         other(bag)
 
 
-def test_what_is_not_there_for_models_of_ones_own() -> None:
-    with pytest.raises(ValueError, match="got 'ego'"):
-        enfa.compile(random_graphs(3, 6, seed=1), enfa.NodeMarking(), Net(), kind="ego")
+@pytest.mark.parametrize("plan", ["full", "ego"])
+def test_other_kinds_are_planned_anew(plan: str) -> None:
+    graphs, model = random_graphs(4, 6, seed=1), Net().double().eval()
+    compiled = enfa.compile(graphs, enfa.NodeMarking(), model, kind=plan, progress=False)
+    assert compiled[[1]].kind == plan and len(compiled[-1:].tables) == 7
+    full = make_bag([graphs[3], graphs[1]], enfa.NodeMarking(), model, "full")
+    torch.testing.assert_close(model(compiled[[3, 1]]), model(full), rtol=1e-10, atol=1e-10)
 
 
 @pytest.fixture(scope="module", params=CASES)
@@ -196,7 +200,7 @@ def test_several_threads_slice_one_dataset() -> None:
 def test_attributes_of_graphs_ride_along(case: Case, compiled: CompiledProgram) -> None:
     graphs = graphs_of(case)
     for plan in (compiled[[4, 1]], make_bag([graphs[4], graphs[1]], case.policy, case.made())):
-        assert plan.graph_attr["weight"].tolist() == [4, 1] and plan.graph_attr["weight"].dtype == plan.x_rows.dtype
+        assert plan.graph_attr["weight"].tolist() == [4, 1] and plan.graph_attr["weight"].dtype == plan.mark_rows.dtype
         assert plan.graph_attr["several"].shape == (2, 2, 3) and plan.graph_attr["several"][:, 1, 2].tolist() == [4, 1]
         assert plan.graph_attr.keys() == {"weight", "several"}
         moved = plan.to("meta")

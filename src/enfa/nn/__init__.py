@@ -1,6 +1,5 @@
 """Running models on plans."""
 
-from enfa.nn.dropout import KeyedDropout
 from enfa.nn.graphed import GraphedForward, GraphedStep
 from enfa.nn.models import DSGNN, DSSGNN
 from enfa.nn.norm import CountedBatchNorm
@@ -12,7 +11,6 @@ __all__ = [
     "CountedBatchNorm",
     "GraphedForward",
     "GraphedStep",
-    "KeyedDropout",
     "link_places",
     "root_nodes",
 ]

@@ -17,7 +17,9 @@ from torch.autograd.function import once_differentiable
 
 from enfa.nn.blocks import across, counted
 
-__all__ = ["Counted", "Shifted", "uncounted_rows"]
+__all__ = ["Counted", "Running", "Shifted", "uncounted_rows", "update_running"]
+
+Running = tuple[Tensor, Tensor, Tensor | None, float | None]  # mean, variance, number of calls, momentum
 
 
 def _reduced(value: Tensor, group: Any) -> Tensor:
@@ -118,3 +120,17 @@ class Counted(torch.autograd.Function):
             grad_bias if ctx.has_bias else None,
             *(None,) * 4,
         )
+
+
+@torch.no_grad()
+def update_running(running: Running, mean: Tensor, var: Tensor, total: Tensor) -> None:
+    """The running statistics, by those of a batch."""
+    of_mean, of_var, calls, momentum = running
+    if calls is not None:
+        calls.add_(1)
+    factor: Any = momentum
+    if factor is None:  # cumulative average
+        assert calls is not None
+        factor = 1.0 / calls.to(mean.dtype)
+    of_mean.add_(factor * (mean - of_mean))
+    of_var.add_(factor * (var * (total / (total - 1).clamp(min=1)) - of_var))

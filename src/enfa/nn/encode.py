@@ -1,4 +1,4 @@
-"""From features to the first table."""
+"""From features to rows."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from enfa.graphs.numbers import is_whole, whole
-from enfa.nn.segment import gather
-from enfa.plan.table import Plan
+from enfa.nn.bag.bag import Bag
+from enfa.nn.rowwise.rows import Rows
 
 __all__ = ["Categorical", "EdgeEncoder", "NodeEncoder"]
 
@@ -65,59 +65,53 @@ def _check(what: str, channels: int | Sequence[int], values: Tensor | None, larg
                 raise ValueError(f"Expected {what} column {column} to be below {limit}, got {value}")
 
 
-class NodeEncoder(nn.Module):
-    """Rows of table 0: encoded features, and the channels of the mark concatenated: the paper's cat(X, I_r)."""
+class Encoder(nn.Module):
+    """Features as they are or embedded, beside the channels of the mark: the paper's cat(X, I_r)."""
 
-    def __init__(self, in_channels: int | Sequence[int], hidden_channels: int, mark_channels: int) -> None:
+    def __init__(self, channels: int | Sequence[int], hidden_channels: int, mark_channels: int) -> None:
         super().__init__()
-        in_channels = _channels("in_channels", in_channels)
-        self.in_channels, self.mark_channels = in_channels, whole("mark_channels", mark_channels, 0)
-        if isinstance(in_channels, int):
+        self.channels, self.mark_channels = _channels("in_channels", channels), whole("mark_channels", mark_channels, 0)
+        if isinstance(self.channels, int):
             self.embed: nn.Module = nn.Identity()
-            self.out_channels = in_channels + mark_channels
+            width = self.channels
         else:
-            self.embed = Categorical(in_channels, hidden_channels)
-            self.out_channels = hidden_channels + mark_channels
+            self.embed = Categorical(self.channels, hidden_channels)
+            width = hidden_channels
+        self.out_channels = width + self.mark_channels
 
-    def forward(self, plan: Plan, dtype: torch.dtype) -> Tensor:
-        _check("node features", self.in_channels, plan.x, plan.limits[0])
-        marks = plan.marks.to(dtype)
-        if self.mark_channels == 0 and len(marks) == 1:  # nothing is marked: there is nothing to read
+    def encoded(self, rows: Rows, marks: Rows) -> Rows:
+        if not isinstance(self.channels, int):
+            rows = rows.of(self.embed(rows.value))
+        return torch.cat([rows, marks.to(rows.dtype)], 1) if self.mark_channels else rows
+
+
+class NodeEncoder(Encoder):
+    """Rows of table 0."""
+
+    def forward(self, bag: Bag) -> Rows:
+        _check("node features", self.channels, bag.x_rows, bag.limits[0])
+        marks = bag.mark
+        if self.mark_channels == 0 and len(bag.mark_rows) == 1:  # nothing is marked: there is nothing to read
             marks = marks[:, :0]
         if marks.shape[1] != self.mark_channels:
             raise ValueError(
                 f"Expected marks of {self.mark_channels} channels, got {marks.shape[1]} from the policy "
                 f"(set mark_channels={marks.shape[1]})"
             )
-        x = plan.x.to(dtype) if plan.x.is_floating_point() else plan.x
-        features = gather(self.embed(x), plan.feature, plan.cache, "feature")
-        return torch.cat([features, marks.index_select(0, plan.mark)], 1)
+        return self.encoded(bag.x, marks)
 
 
-class EdgeEncoder(nn.Module):
-    """Features of every edge kind: [KE, out_channels]."""
+class EdgeEncoder(Encoder):
+    """A row for every kind of edge."""
 
-    def __init__(self, edge_channels: int | Sequence[int], hidden_channels: int, mark_channels: int) -> None:
-        super().__init__()
-        edge_channels = _channels("edge_channels", edge_channels)
-        self.edge_channels, self.mark_channels = edge_channels, whole("edge_mark_channels", mark_channels, 0)
-        if isinstance(edge_channels, int):
-            self.embed: nn.Module = nn.Identity()
-            self.out_channels = edge_channels + mark_channels
-        else:
-            self.embed = Categorical(edge_channels, hidden_channels)
-            self.out_channels = hidden_channels + mark_channels
-
-    def forward(self, plan: Plan, dtype: torch.dtype) -> Tensor:
-        if plan.edge_mark.shape[1] != self.mark_channels:
+    def forward(self, bag: Bag) -> Rows:
+        marks = bag.edge_mark
+        if marks.shape[1] != self.mark_channels:
             raise ValueError(
-                f"Expected edge marks of {self.mark_channels} channels, got {plan.edge_mark.shape[1]} from the "
-                f"policy (set edge_mark_channels={plan.edge_mark.shape[1]})"
+                f"Expected edge marks of {self.mark_channels} channels, got {marks.shape[1]} from the "
+                f"policy (set edge_mark_channels={marks.shape[1]})"
             )
-        marks = plan.edge_mark.to(dtype)
-        if self.edge_channels == 0:
+        if self.channels == 0:
             return marks
-        _check("edge attributes", self.edge_channels, plan.edge_attr, plan.limits[1])
-        assert plan.edge_attr is not None
-        attr = plan.edge_attr.to(dtype) if plan.edge_attr.is_floating_point() else plan.edge_attr
-        return torch.cat([self.embed(attr), marks], 1)
+        _check("edge attributes", self.channels, bag.edge_rows, bag.limits[1])
+        return self.encoded(bag.edge_attr, marks)

@@ -1,14 +1,17 @@
-"""Linears, with the ReLU behind them."""
+"""Linears, with the ReLU after them."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules.module import _global_forward_hooks, _global_forward_pre_hooks
 
 from enfa.nn.triton import accelerated
 
-__all__ = ["fusable", "hooked", "in_a_row", "linear_of", "plain", "through"]
+__all__ = ["WIDE", "fusable", "linear_of", "through"]
 
 
 WIDE = 64  # where wider products may be TF32's, the vendor's own kernels are the fastest
@@ -16,28 +19,19 @@ WIDEST = 4096  # our own kernels hold whole columns of a weight, and would take 
 
 
 def hooked(module: nn.Module) -> bool:
-    """Whether somebody else has a hand in what a module computes: hooks make weights, or look on.
-
-    So does a ``forward`` that was put into the module itself.
-    """
+    """Whether hooks make a module's weights, or look at what it computes; or it has a ``forward`` of its own."""
     hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
     own = "forward" in vars(module) or any(getattr(module, name) for name in hooks)
     return own or bool(_global_forward_hooks or _global_forward_pre_hooks)
 
 
-def plain(linear: nn.Module) -> bool:
-    """Whether a linear computes what its weight and bias say."""
-    return type(linear) is nn.Linear and not hooked(linear)
-
-
-def fusable(linear: nn.Linear, x: Tensor, ins: int | None = None) -> bool:
-    """Whether our own kernels compute what a linear computes, of x or of such rows with ``ins`` columns."""
-    if not plain(linear) or not accelerated(x) or x.dtype != torch.float32 or torch.is_autocast_enabled(x.device.type):
+def fusable(x: Any, weight: Tensor, bias: Tensor | None) -> bool:
+    """Whether our own kernels compute a linear of x, a tensor or Rows."""
+    if not accelerated(x) or x.dtype != torch.float32 or torch.is_autocast_enabled(x.device.type):
         return False
-    weight, bias = linear.weight, linear.bias
     if not weight.is_contiguous() or weight.dtype != x.dtype or not weight.numel():
         return False
-    if weight.shape[1] != (x.shape[1] if ins is None else ins):
+    if weight.shape[1] != x.shape[1]:
         return False  # a kernel would read on; the linear itself says what is wrong
     if bias is not None and not bias.is_contiguous():
         return False
@@ -45,38 +39,32 @@ def fusable(linear: nn.Linear, x: Tensor, ins: int | None = None) -> bool:
     return max(weight.shape) <= most
 
 
-def linear_of(linear: nn.Linear, x: Tensor, relu: bool = False) -> Tensor:
-    """linear(x), and a ReLU behind it; in one go where our own kernels can."""
-    if x.ndim == 2 and len(x) and fusable(linear, x):
+def linear_of(x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool = False) -> Tensor:
+    """x @ weight.T + bias, and a ReLU after it; as one kernel where our own can."""
+    if x.ndim == 2 and len(x) and fusable(x, weight, bias):
         from enfa.nn.triton.linear import linear_relu
         from enfa.nn.triton.small import MOST_ROWS, small_linear
 
         if len(x) <= MOST_ROWS:
-            return small_linear(x, linear.weight, linear.bias, relu)
-        if relu and linear.bias is not None:
-            return linear_relu(x, linear.weight, linear.bias)
-    out = linear(x)
+            return small_linear(x, weight, bias, relu)
+        if relu and bias is not None:
+            return linear_relu(x, weight, bias)
+    out = F.linear(x, weight, bias)
     return torch.relu(out) if relu else out
 
 
-def through(modules: nn.Module, x: Tensor) -> Tensor:
-    """modules(x); on CUDA, where they stand in a row, every linear and the ReLU behind it in one go."""
-    if not accelerated(x) or type(modules) is not nn.Sequential:
-        return modules(x)
-    return in_a_row(modules, x)
-
-
-def in_a_row(modules: nn.Sequential, x: Tensor) -> Tensor:
+def through(modules: nn.Sequential, x: Tensor) -> Tensor:
+    """modules(x) of a tensor; on CUDA every linear and the ReLU after it as one kernel."""
     steps = list(modules)
-    if any(hooked(m) for m in [modules, *steps]):
+    if not accelerated(x) or any(hooked(m) for m in [modules, *steps]):
         return modules(x)
     done = False
-    for module, behind in zip(steps, [*steps[1:], None]):
+    for module, after in zip(steps, [*steps[1:], None]):
         if done:
             done = False
-        elif isinstance(module, nn.Linear):
-            done = type(behind) is nn.ReLU
-            x = linear_of(module, x, done)
+        elif type(module) is nn.Linear:
+            done = type(after) is nn.ReLU
+            x = linear_of(x, module.weight, module.bias, done)
         else:
             x = module(x)
     return x

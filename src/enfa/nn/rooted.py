@@ -5,24 +5,25 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from enfa.plan.table import Plan
+from enfa.nn.bag.bag import Bag
 
 __all__ = ["link_places", "root_nodes"]
 
 
-def root_nodes(plan: Plan) -> Tensor:
+def root_nodes(plan: Bag) -> Tensor:
     """int64 [T], or [T, 2] for an edge-rooted policy: the nodes that output row t is about.
 
     Nodes are counted through the graphs of the plan, as in a PyG batch; with one graph they are its own. So
     ``data.y[root_nodes(plan)]`` are the labels, and ``mask[root_nodes(plan)]`` selects the rows to train on.
     """
-    nodes = plan.readout.root_node
+    nodes = plan.root_nodes
     if nodes is None:
-        raise ValueError("Expected a plan for a model with readout='root', got one without roots")
+        raise ValueError("Expected a plan for a model that reads roots (readout='root'), got one without roots")
+    nodes = nodes[nodes[:, 0] >= 0]
     return nodes[:, 0] if nodes.shape[1] == 1 else nodes
 
 
-def link_places(plan: Plan, links: Tensor) -> Tensor:
+def link_places(plan: Bag, links: Tensor) -> Tensor:
     """int64 [k]: the output row of each of some undirected links [2, k], under an edge-rooted policy.
 
     So ``model(plan)[link_places(plan, links)]`` are the predictions for those links, whichever way round their ends

@@ -20,9 +20,10 @@ from enfa.plan.gradients import attached, needing, numbered
 from enfa.plan.slice import Slicer, Sources
 from enfa.plan.spec import Spec
 from enfa.plan.steps.builder import start_kinds
+from enfa.plan.steps.roots import local_roots
 from enfa.plan.table import Plan
 
-__all__ = ["KINDS", "check_kind", "check_spec", "edits_of", "local_roots", "make_plan", "plan_of", "sources_of", "unknown"]
+__all__ = ["KINDS", "check_kind", "check_spec", "edits_of", "make_plan", "plan_of", "sources_of", "unknown"]
 
 KINDS = ("full", "ego", "distinct")
 
@@ -72,13 +73,6 @@ def sources_of(graphs: GraphSet, edits: Edits, spec: Spec) -> tuple[Sources, np.
         edits.keeps, local_roots(graphs, edits) if spec.output == "root" else None,
     )  # fmt: skip
     return sources, kind
-
-
-def local_roots(graphs: GraphSet, edits: Edits) -> np.ndarray | None:
-    """int64 [S, roots]: counted within each graph; -1 where there is none."""
-    if edits.root is None:
-        return None
-    return np.where(edits.root < 0, -1, edits.root - graphs.node_ptr[edits.graph][:, None])
 
 
 def plan_of(graphs: GraphSet, edits: Edits, spec: Spec, kind: str = "distinct") -> Plan:

@@ -108,25 +108,19 @@ def _leaves(graphs: Sequence[Data], names: Sequence[str], dtype: torch.dtype) ->
     return copies
 
 
-def _kinds(spec: object, kinds: Sequence[str] | None) -> Sequence[str]:
-    if kinds is not None:
-        return kinds
-    return ("ego", "distinct") if isinstance(spec, Spec) else ("distinct",)
-
-
 def differences(
     model: nn.Module,
     policy: Policy,
     graphs: Sequence[Data],
     *,
-    kinds: Sequence[str] | None = None,
+    kinds: Sequence[str] = ("ego", "distinct"),
     dtype: torch.dtype = torch.float64,
     modes: Sequence[str] = ("train", "eval"),
     steps: int = 0,
 ) -> Iterator[Difference]:
     """How far each plan is from the full plan, quantity by quantity. The model itself is not changed."""
     checked, names, spec = check_graphs(graphs), needing(graphs), getattr(model, "spec", None)
-    kinds, edits = _kinds(spec, kinds), edits_of(checked, policy, spec) if isinstance(spec, Spec) else None
+    edits = edits_of(checked, policy, spec) if isinstance(spec, Spec) else None
     found: dict[str, dict[str, dict[str, Tensor]]] = {}
     for kind in ("full", *kinds):
         # Copying a model takes longer than running it on a few small graphs. So each plan has one copy, on which it is
@@ -162,7 +156,7 @@ def assert_same_as_full(
     policy: Policy,
     graphs: Sequence[Data],
     *,
-    kinds: Sequence[str] | None = None,
+    kinds: Sequence[str] = ("ego", "distinct"),
     dtype: torch.dtype = torch.float64,
     modes: Sequence[str] = ("train", "eval"),
     steps: int = 0,
@@ -171,8 +165,7 @@ def assert_same_as_full(
     """Check that a model gives the same on every plan: outputs, gradients (of the graphs' ``x`` and ``edge_attr`` too,
     where they have ``requires_grad``), BatchNorm buffers, and weights after ``steps`` Adam steps.
 
-    ``kinds``: the plans to compare with the full one; ``("ego", "distinct")`` for DSGNN and DSSGNN, ``("distinct",)`` for any
-    other module, unless told.
+    ``kinds``: the plans to compare with the full one.
     ``tolerance`` is relative: 1e-10 in float64 and 1e-3 in float32 by default (float32 sums of many rows differ by the
     order in which they are added; check exactness in float64). Raises an AssertionError that lists what differs.
     """

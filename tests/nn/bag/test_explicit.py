@@ -17,6 +17,7 @@ from torch_geometric.data import Data
 
 import enfa
 from enfa.nn.bag import make_bag
+from enfa.plan.make import KINDS
 from enfa.testing import assert_same_as_full, degenerate_graphs, random_graph, random_graphs
 from enfa.testing.same import _distance, _run_on, _scales
 
@@ -25,9 +26,9 @@ TOLERANCE = 1e-10
 
 
 def assert_explicit(model: nn.Module, policy: enfa.Policy, graphs: list[Data]) -> None:
-    """Outputs, gradients and buffers of the full and the distinct plan against those of explicit subgraphs."""
+    """Outputs, gradients and buffers of every plan against those of explicit subgraphs."""
     written: Any = ExplicitBag(graphs, policy)
-    bags = {kind: make_bag(graphs, policy, model, kind) for kind in ("full", "distinct")}
+    bags = {kind: make_bag(graphs, policy, model, kind) for kind in KINDS}
     for train in (False, True):
         reference = _run_on(copy.deepcopy(model), written, train, 0)
         scales = _scales(reference)

@@ -7,13 +7,14 @@ from itertools import pairwise
 
 import pytest
 import torch
-from bag_models import MODELS, ROOTED, Molecules
+from bag_models import MODELS, ROOTED, Molecules, Net
 from cases import EVERY
 from drawn import OWN, Drawn
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 import enfa
+from enfa.edits import GraphView
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
 from enfa.nn.bag import Bag, make_bag, trace
@@ -117,6 +118,36 @@ def test_keys_name_rows_that_exist(kind: type[nn.Module] | int, name: str) -> No
             tables.append((found.lists.a, item))
         for numbers, limit in tables:
             assert not len(numbers) or 0 <= numbers.min() <= numbers.max() < limit, step
+
+
+def _ring(nodes: int) -> Data:
+    there = torch.stack([torch.arange(nodes), (torch.arange(nodes) + 1) % nodes])
+    return Data(x=torch.zeros(nodes, 3), edge_index=torch.cat([there, there.flip(0)], 1))
+
+
+def test_ego_rows_are_those_within_some_hops_of_an_edit_and_those_of_the_graph() -> None:
+    """Eq. 3-5: on a ring of 20, 2 i + 1 rows of every subgraph after i rounds, and one for each node."""
+    bag = make_bag([_ring(20)], enfa.NodeMarking(), Net(), "ego")
+    for i, table in enumerate(bag.tables[:5]):
+        assert table.num_rows == 20 * (2 * i + 1) + 20 and table.copies is not None and table.total == 20 * 20
+        assert sorted(table.copies.tolist()) == [1] * (20 * (2 * i + 1)) + [20 - (2 * i + 1)] * 20
+    assert bag.kind == "ego" and bag.cost().edges == [2 * rows for rows in bag.cost().rows]
+
+
+class _Twice(enfa.Policy):
+    """Two subgraphs that are the same."""
+
+    def bag(self, graph: GraphView) -> list[enfa.Subgraph]:
+        return [enfa.Subgraph().delete_node(1), enfa.Subgraph().delete_node(1)]
+
+
+def test_ego_rows_of_hubs_are_not_shared() -> None:
+    """Though they are changed in the same way."""
+    leaves = torch.arange(1, 101)
+    there = torch.stack([leaves, torch.zeros_like(leaves)])
+    star = Data(x=torch.zeros(101, 3), edge_index=torch.cat([there, there.flip(0)], 1))
+    ego, distinct = (make_bag([star], _Twice(), Net(), kind) for kind in ("ego", "distinct"))
+    assert (ego.tables[1].num_rows, distinct.tables[1].num_rows) == (99 + 2, 1 + 1)
 
 
 def test_too_many_pairs_are_refused_before_they_are_written_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from enfa.graphs.names import unknown
 from enfa.nn.bag.convs import convolve
 from enfa.nn.bag.edges import EdgeList
-from enfa.nn.bag.pools import attended, largest, list_sizes
+from enfa.nn.bag.pools import attended
+from enfa.nn.convs.base import Conv
+from enfa.nn.rowwise.held import HeldColumns
 from enfa.nn.rowwise.refusal import check_gradients, refuse
 from enfa.nn.rowwise.rows import EDGES, Rows
-from enfa.nn.segment import gather, weighted_sum
+from enfa.nn.segment import apply_map, gather, segment_max
+from enfa.plan.steps.derived import PLAN, derive, list_maps, way
+from enfa.plan.steps.lists import list_sizes, written_out
 from enfa.plan.steps.step import Step
-from enfa.plan.steps.table import StepPlan, Table
+from enfa.plan.steps.table import StepPlan
 
 __all__ = ["Bag"]
 
@@ -34,14 +40,32 @@ class Bag(StepPlan):
     def _rows(self, value: Tensor, number: int) -> Rows:
         return Rows(value, self, number)
 
-    def _step(self, step: Step) -> int:
+    def step(self, step: Step) -> int:
         return self.program.number(step)
 
     tracing = False
 
+    def need(self, number: int, *names: str) -> None:
+        """The model reads these of a step (:mod:`enfa.plan.steps.derived`); noted while it is traced."""
+
+    def held_back(self, rows: Rows) -> None:
+        """Rows whose values are not computed yet."""
+        held: list[Any] = self.__dict__.setdefault("_held", [])
+        if len(held) > 64:
+            held[:] = [known for known in held if known() is not None and known().held is not None]
+        held.append(weakref.ref(rows))
+
+    def settle(self) -> None:
+        """Compute all values that were held back, before something that they read is written into."""
+        held: list[Any] = self.__dict__.setdefault("_held", [])
+        for rows in [known() for known in held]:
+            if rows is not None:
+                rows.value  # noqa: B018
+        held.clear()
+
     def note_dropout(self, draws: bool) -> None:
         """Dropout is used on rows, and ``draws``: rows are then shared within a graph only."""
-        if draws and self.program.share != "graph":
+        if draws and not self.program.dropout:
             raise ValueError(
                 "The model drops what it was not seen to drop when its plan was made, so one mask would strike all graphs: use "
                 "nn.Dropout, which is seen in evaluation mode, too, and make a plan with this model"
@@ -58,6 +82,7 @@ class Bag(StepPlan):
     @property
     def x(self) -> Rows:
         """Features: floats, or categorical columns (int64) for ``nn.Embedding``. Pairs."""
+        self.need(PLAN, "feature")
         return self._rows(gather(self.x_rows, self.feature, self.cache, "feature"), 0)
 
     @property
@@ -68,7 +93,7 @@ class Bag(StepPlan):
     @property
     def degree(self) -> Rows:
         """int64 [pairs, 1]: how many edges of the subgraph lead to the node. Pairs."""
-        self._step(Step("start", "pairs", degrees=True))
+        self.step(Step("start", "pairs", degrees=True))
         assert self.degrees is not None
         return self._rows(self.degrees[:, None].clone(), 0)  # Rows may be written into
 
@@ -98,28 +123,43 @@ class Bag(StepPlan):
             raise unknown("along", along, ("nodes", "subgraphs"))
         if along == "subgraphs" and h.kind != "pairs":
             raise ValueError(f"Expected Rows of pairs for along='subgraphs', got {h}")
+        if isinstance(conv, Conv):
+            if more:
+                raise TypeError(f"{type(conv).__name__} takes edge_attr and nothing else, got {', '.join(more)}")
+            return conv(self, h, self._of_edges("edge_attr", edge_attr), along)
         of_edges = {"edge_attr": edge_attr} if edge_attr is not None else {}
         of_edges |= {name: value for name, value in more.items() if isinstance(value, Rows) and value.number == EDGES}
         rest = {name: value for name, value in more.items() if name not in of_edges}
         for name, value in of_edges.items():
-            if not isinstance(value, Rows) or value.number != EDGES:
-                raise TypeError(f"Expected {name} to be made from bag.edge_attr or bag.edge_mark, got {value!r}")
+            self._of_edges(name, value)
         base = 0 if h.kind == "pairs" and along == "nodes" else h.number
         return convolve(conv, h, EdgeList.of(self, base, along), of_edges | rest)
+
+    @staticmethod
+    def _of_edges(name: str, value: Any) -> Rows | None:
+        if value is not None and (not isinstance(value, Rows) or value.number != EDGES):
+            raise TypeError(f"Expected {name} to be made from bag.edge_attr or bag.edge_mark, got {value!r}")
+        return value
+
+    def degrees_of(self, h: Rows, along: str = "nodes") -> Rows:
+        """[rows, 1]: how many messages a row of the next round of messages gets."""
+        if h.kind == "pairs" and along == "nodes":
+            return self.degree
+        return EdgeList.of(self, h.number, along).degree(None)[:, None]  # type: ignore[return-value, call-overload]
 
     def across(self, h: Rows, how: str = "sum") -> Rows:
         """Of every node its rows in all subgraphs that contain it, summed up, or their mean or maximum. Nodes."""
         self._check(h, ("pairs",), "across")
         if how not in POOLS[:3]:
             raise unknown("how", how, POOLS[:3])
-        number = self._step(Step("across", "nodes", (h.number,)))
-        return self._rows(self._pooled(h.value, self.tables[number], how, None), number)
+        number = self.step(Step("across", "nodes", (h.number,)))
+        return self._rows(self._pooled(h, number, how, None), number)
 
     def root(self, h: Rows) -> Rows:
         """Of every subgraph the row of its root; of both ends, added, where the root is an edge. Subgraphs."""
         self._check(h, ("pairs",), "root")
-        number = self._step(Step("root", "subgraphs", (h.number,)))
-        return self._rows(self._pooled(h.value, self.tables[number], "sum", None), number)
+        number = self.step(Step("root", "subgraphs", (h.number,)))
+        return self._rows(self._pooled(h, number, "sum", None), number)
 
     def diagonal(self, h: Rows) -> Rows:
         """Of every node its row in its own subgraph, whose root it is. Nodes."""
@@ -139,9 +179,9 @@ class Bag(StepPlan):
             like = self.common([h, score], "pool")
             h, score = like.of(self.moved(h, like.number)), like.of(self.moved(score, like.number))
         target = "subgraphs" if h.kind == "pairs" else "graphs"
-        number = self._step(Step("pool", target, (h.number,)))
+        number = self.step(Step("pool", target, (h.number,)))
         table = self.tables[number]
-        value = self._pooled(h.value, table, how, None if score is None else score.value)
+        value = self._pooled(h, number, how, None if score is None else score.value)
         if target == "subgraphs":
             return self._rows(value, number)
         return value if table.place is None else value.index_select(0, table.place)
@@ -156,11 +196,21 @@ class Bag(StepPlan):
         self._check(h, ("nodes", "subgraphs"), "spread")
         return self._read(h, Step("spread", "pairs", (h.number,)))
 
+    @property
+    def rooted(self) -> Tensor | None:
+        """int64: the subgraphs that have a root; None where all have. What a policy finds nothing to edit in has none."""
+        if "rooted" not in self.cache:
+            assert self.root_nodes is not None
+            there = self.root_nodes[:, 0] >= 0
+            self.cache["rooted"] = None if bool(there.all()) else there.nonzero()[:, 0]
+        return self.cache["rooted"]
+
     def each(self, h: Rows) -> Tensor:
         """A row for every node or subgraph of the batch, in PyG's order: an ordinary tensor, for node-level outputs."""
         self._check(h, ("nodes", "subgraphs"), "each")
         table = self.tables[h.number]
         assert table.place is not None
+        self.need(h.number, "place", "places")
         return gather(h.value, table.place, table.cache, "place")
 
     def _check(self, h: Any, kinds: Sequence[str], verb: str) -> None:
@@ -173,28 +223,42 @@ class Bag(StepPlan):
             raise ValueError(f"Expected Rows of {' or '.join(kinds)} for bag.{verb}, got Rows of {h.kind}")
 
     def _read(self, h: Rows, step: Step) -> Rows:
-        number = self._step(step)
+        number = self.step(step)
         table = self.tables[number]
         assert table.own is not None
+        self.need(number, "own", "readers")
         return self._rows(gather(h.value, table.own, table.cache, "own"), number)
 
-    def _pooled(self, value: Tensor, table: Table, how: str, score: Tensor | None) -> Tensor:
+    def _pooled(self, h: Rows, number: int, how: str, score: Tensor | None) -> Tensor:
         if how not in POOLS:
             raise unknown("how", how, POOLS)
-        if value.ndim != 2 or not value.is_floating_point():
-            raise ValueError(f"Expected Rows [rows, channels] of floats to pool, got {list(value.shape)} of {value.dtype}")
-        if score is not None and (score.ndim != 2 or score.shape[1] not in (1, value.shape[1])):
-            raise ValueError(f"Expected a score of one column or of {value.shape[1]}, got {list(score.shape)}")
-        assert table.sums is not None
+        if h.ndim != 2 or not h.is_floating_point():
+            raise ValueError(f"Expected Rows [rows, channels] of floats to pool, got {list(h.value.shape)} of {h.dtype}")
+        if score is not None and (score.ndim != 2 or score.shape[1] not in (1, h.shape[1])):
+            raise ValueError(f"Expected a score of one column or of {h.shape[1]}, got {list(score.shape)}")
         if how in ("sum", "mean"):
-            total = weighted_sum(value, table.sums)
-            if table.parts is not None:
-                total = weighted_sum(total, table.parts)
-            return total if how == "sum" else total / list_sizes(table).to(total.dtype)[:, None]
-        if how == "max":
-            return largest(value, table)
-        assert score is not None
-        return attended(value, score, table)
+            self.need(number, "sum", *["sizes"] * (how == "mean"))
+            value = self._list_sums(h, number)
+            for part in list_maps(self, number)[1:]:
+                value = apply_map(value, part)
+            return value if how == "sum" else value / list_sizes(self.tables[number]).to(value.dtype)[:, None]
+        self.need(number, "written out")
+        lists = written_out(self.tables[number], len(h.value))
+        return segment_max(h.value, lists) if score is None else attended(h.value, score, lists)
+
+    def _list_sums(self, h: Rows, number: int) -> Tensor:
+        """Columns of earlier tables are added up over these, where the lists are shorter."""
+        if not isinstance(h.held, HeldColumns) or h.activated:
+            return apply_map(h.value, list_maps(self, number)[0])
+        found = []
+        for part in h.held.parts:
+            to_table = part.number if part.number == h.number or way(self, h.number, part.number) is not None else h.number
+            if to_table == h.number:
+                found.append(apply_map(self.moved(part, h.number), list_maps(self, number)[0]))
+            else:
+                self.need(number, f"lowered {to_table}")
+                found.append(apply_map(part.value, derive(self, number, f"lowered {to_table}")))
+        return torch.cat(found, 1)
 
     # Rows of different tables
 
@@ -208,43 +272,23 @@ class Bag(StepPlan):
         return first
 
     def _both(self, one: Rows, other: Rows, func: Any) -> Rows:
-        if one.number == other.number or self._way(one.number, other.number) is not None:
+        if one.number == other.number or way(self, one.number, other.number) is not None:
             return one
-        if self._way(other.number, one.number) is not None:
+        if way(self, other.number, one.number) is not None:
             return other
         if one.kind != other.kind or one.number < 0:
             raise refuse(
                 func, f"meets Rows of {one.kind} with Rows of {other.kind} (bag.spread brings nodes and subgraphs to pairs)"
             )
         low, high = sorted((one.number, other.number))
-        number = self._step(Step("join", one.kind, (low, high)))
+        number = self.step(Step("join", one.kind, (low, high)))
         return self._rows(self.moved(one, number), number)
 
     def moved(self, rows: Rows, number: int) -> Tensor:
         """The values of Rows, as rows of another table in which each of them can be found."""
         if rows.number == number:
             return rows.value
-        index = self._way(number, rows.number)
+        index = way(self, number, rows.number)
         assert index is not None
+        self.need(number, f"way {rows.number}")
         return gather(rows.value, index, self.cache, f"way {number} {rows.number}")
-
-    def _way(self, begin: int, end: int) -> Tensor | None:
-        """Of every row of one step the row of the same pair, node or subgraph in an earlier one; None where there is none."""
-        name = f"found {begin} {end}"
-        if name not in self.cache:
-            self.cache[name] = self._search(begin, end)
-        return self.cache[name]
-
-    def _search(self, begin: int, end: int) -> Tensor | None:
-        if begin < end or min(begin, end) < 0:
-            return None
-        step, table = self.program.steps[begin], self.tables[begin]
-        if step.op not in ("propagate", "join"):
-            return None
-        for read, index in zip(step.reads, table.parents):
-            if read == end:
-                return index
-            further = self._way(read, end)
-            if further is not None:
-                return further.index_select(0, index)
-        return None

@@ -63,8 +63,7 @@ def compile(
             dataset, policy, known if isinstance(known, Spec) else spec, cache, progress,  # type: ignore[arg-type]
             kind=kind, threads=threads, ahead=ahead,
         )  # fmt: skip
-    if check_kind(kind) == "ego":
-        raise ValueError("Expected kind='full' or 'distinct' for a model of one's own, got 'ego', which knows DSGNN and DSSGNN")
+    check_kind(kind)
     checked = check_graphs(dataset), graph_attributes(dataset)
     program, dtype = spec, None
     if isinstance(spec, nn.Module):

@@ -92,7 +92,7 @@ class EdgeList(StandIn):
             counted: Any = bag.degree
             found = counted[:, 0].to(dtype)
         else:
-            number = bag._step(Step("propagate", kind, (self.base,), weight is not None, self.along))
+            number = bag.step(Step("propagate", kind, (self.base,), weight is not None, self.along))
             links = bag.tables[number].links
             assert links is not None
             if weight is None:

@@ -31,8 +31,7 @@ def make_bag(graphs: Sequence[Data], policy: Policy, model: nn.Module | Program,
     Float features are in the precision of the model's parameters; for a program, as they are. Gradients of ``x`` and
     ``edge_attr``, and ``bag.y``: as in :func:`make_plan`.
     """
-    if of_specs.check_kind(kind) == "ego":
-        raise ValueError("Expected kind='full' or 'distinct' for a model of one's own, got 'ego', which knows DSGNN and DSSGNN")
+    of_specs.check_kind(kind)
     checked = check_graphs(graphs)
     y, edits = labels_of_graphs(graphs), edits_by(policy, checked)
     attr = graph_attributes(graphs)
@@ -60,8 +59,8 @@ def make_plan(
         spec: the model: any module whose forward computes with the verbs of a bag (:class:`enfa.Bag`), which is run once on a
             small graph to see what it asks for (:func:`enfa.trace`), or the program that was seen. Or a DSGNN or DSSGNN, or
             its ``spec``.
-        kind: ``"distinct"`` (every distinct row once), ``"ego"`` (ENFA as published; of DSGNN and DSSGNN only) or ``"full"``
-            (the conventional model). All give the same outputs and gradients.
+        kind: ``"distinct"`` (every distinct row once), ``"ego"`` (ENFA as published) or ``"full"`` (the conventional
+            model). All give the same outputs and gradients.
 
     Where ``x`` or ``edge_attr`` of a graph has ``requires_grad``, gradients flow back into it; rows are then shared
     between subgraphs only. As for anything computed from a tensor, that works once for each plan.

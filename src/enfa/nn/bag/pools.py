@@ -1,4 +1,4 @@
-"""Pools that are no sums: the rows of every list, written out with their multiplicities."""
+"""Pools that are no sums, over the rows of every list, written out with their multiplicities."""
 
 from __future__ import annotations
 
@@ -6,69 +6,18 @@ import torch
 from torch import Tensor
 
 from enfa.nn.segment import gather, segment_max, segment_sum
-from enfa.plan.derive import segment_ids, sorted_ptr
-from enfa.plan.steps.table import Table
+from enfa.plan.derive import segment_ids
 from enfa.plan.table import Sums
 
-__all__ = ["attended", "largest", "list_sizes"]
+__all__ = ["attended"]
 
 
-def _counts(sums: Sums) -> Tensor:
-    """int64: the sum of the counts of every list."""
-    total = torch.zeros(len(sums.ptr) - 1, dtype=torch.int64, device=sums.ptr.device)
-    return total.index_add_(0, segment_ids(sums.ptr, len(sums.row)), sums.count.long())
-
-
-def list_sizes(table: Table) -> Tensor:
-    """int64 [R]: how many rows every list has, at least 1."""
-    if "sizes" not in table.cache:
-        assert table.sums is not None
-        sizes = _counts(table.sums)
-        if table.parts is not None:
-            parts = table.parts
-            segment = segment_ids(parts.ptr, len(parts.row))
-            sizes = sizes.new_zeros(len(parts.ptr) - 1).index_add_(0, segment, sizes[parts.row])
-        table.cache["sizes"] = sizes.clamp(min=1)
-    return table.cache["sizes"]
-
-
-def _written_out(table: Table, rows: int) -> Sums:
-    """Every list with its multiplicities, all > 0. As long as the bags: n squared at worst."""
-    sums, parts = table.sums, table.parts
-    assert sums is not None
-    if parts is None:
-        key = segment_ids(sums.ptr, len(sums.row)) * rows + sums.row
-        count, lists = sums.count.long(), len(sums.ptr) - 1
-    else:
-        lists = len(parts.ptr) - 1
-        length = sums.ptr.diff()[parts.row].long()
-        owner = torch.repeat_interleave(segment_ids(parts.ptr, len(parts.row)), length)
-        first = torch.repeat_interleave(sums.ptr[parts.row].long() - length.cumsum(0) + length, length)
-        entry = first + torch.arange(len(owner), device=owner.device)
-        key, count = owner * rows + sums.row[entry], sums.count[entry].long()
-    key, place = torch.unique(key, return_inverse=True)
-    count = torch.zeros_like(key).index_add_(0, place, count)
-    key, count = key[count > 0], count[count > 0]
-    return Sums(sorted_ptr(key // max(rows, 1), lists), key % max(rows, 1), count)
-
-
-def _listed(table: Table, rows: int) -> Sums:
-    if "written out" not in table.cache:
-        table.cache["written out"] = _written_out(table, rows)
-    return table.cache["written out"]
-
-
-def largest(value: Tensor, table: Table) -> Tensor:
-    return segment_max(value, _listed(table, len(value)))
-
-
-def attended(value: Tensor, score: Tensor, table: Table) -> Tensor:
+def attended(value: Tensor, score: Tensor, sums: Sums) -> Tensor:
     """The mean of the rows of every list, weighted by the softmax of their scores."""
-    sums = _listed(table, len(value))
     segment = segment_ids(sums.ptr, len(sums.row))
-    listed = gather(score, sums.row, sums.cache, "rows")
+    listed = gather(score, sums.row, sums.cache, "readers")
     top = segment_max(score.detach(), sums).index_select(0, segment)
     weight = (listed - top).exp() * sums.count[:, None].to(score.dtype)
     total = segment_sum(weight, sums.ptr, segment)
-    part = weight * gather(value, sums.row, sums.cache, "rows")
+    part = weight * gather(value, sums.row, sums.cache, "readers")
     return segment_sum(part, sums.ptr, segment) / total.clamp(min=torch.finfo(total.dtype).tiny)

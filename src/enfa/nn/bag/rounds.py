@@ -101,7 +101,7 @@ def _open(edges: EdgeList, arguments: dict[str, Any], name: str) -> Round:
     bag = edges.bag
     like = bag.common(rows, name)
     kinds = edges.mask is not None or any(_reads_edges(value) for value in arguments.values())
-    return Round(bag, edges, like.number, bag._step(Step("propagate", like.kind, (like.number,), kinds, edges.along)))
+    return Round(bag, edges, like.number, bag.step(Step("propagate", like.kind, (like.number,), kinds, edges.along)))
 
 
 def _parameters(conv: MessagePassing, *functions: str) -> set[str]:

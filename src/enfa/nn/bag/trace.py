@@ -35,9 +35,13 @@ class TracingBag(Bag):
     written: Written
     dropout: bool
     loopless: bool
+    needs: set[tuple[int, str]]
     tracing = True
 
-    def _step(self, step: Step) -> int:
+    def need(self, number: int, *names: str) -> None:
+        self.needs.update((number, name) for name in names)
+
+    def step(self, step: Step) -> int:
         if step.op == "start":
             # the rows stay: here every pair has one of its own
             self.program = Program((step, *self.program.steps[1:]))
@@ -97,9 +101,10 @@ def trace(
     attr, mark = edge_tables(small.edge_attr, edits.edge_marks)  # no step so far, but some may read edges
     bag.edge_rows, bag.edge_mark_rows = None if attr is None else tensor(attr), tensor(mark)
     bag.graph_attr = {name: value[place : place + 1].detach() for name, value in graph_attr.items()}
+    bag.root_nodes = None if edits.root is None else tensor(edits.root)
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
     bag = in_precision_of(model, bag if device.type == "cpu" else bag.to(device))
-    bag.written, bag.dropout, bag.loopless = written, False, False
+    bag.written, bag.dropout, bag.loopless, bag.needs = written, False, False, set()
     training = [m for m in model.modules() if m.training]
     model.eval()
     try:
@@ -108,7 +113,8 @@ def trace(
     finally:
         for module in training:
             module.training = True
-    return Program(bag.program.steps, "graph" if bag.dropout else "dataset", not bag.loopless)
+    share = getattr(model, "share", None) or ("graph" if bag.dropout else "dataset")
+    return Program(bag.program.steps, share, not bag.loopless, dropout=bag.dropout, needs=frozenset(bag.needs))
 
 
 def _check_output(out: Any, name: str) -> None:

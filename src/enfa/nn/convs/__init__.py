@@ -1,4 +1,4 @@
-"""Convs: one file each. A conv maps the rows of one table to the conv rows of the next."""
+"""Convs: one file each. A conv makes the rows of one table from those of another."""
 
 from __future__ import annotations
 
@@ -6,27 +6,26 @@ from collections.abc import Callable
 
 from torch import nn
 
-from enfa.nn.convs.adapted import AdaptedConv
+from enfa.graphs.names import unknown
 from enfa.nn.convs.base import Conv
 from enfa.nn.convs.gcn import GCN
 from enfa.nn.convs.gin import GIN
 from enfa.nn.convs.gine import GINE
 from enfa.nn.convs.graphconv import GraphConv
-from enfa.plan.make import unknown
 
-__all__ = ["CONVS", "AdaptedConv", "Conv", "make_conv"]
+__all__ = ["CONVS", "Conv", "make_conv"]
 
-CONVS: dict[str, type[Conv]] = {"gin": GIN, "gine": GINE, "graphconv": GraphConv, "gcn": GCN}
+CONVS: dict[str, Callable[..., Conv]] = {"gin": GIN, "gine": GINE, "graphconv": GraphConv, "gcn": GCN}
 
 
 def make_conv(
     conv: str | Callable[[int, int], nn.Module], in_channels: int, out_channels: int, edge_dim: int, norm: str | None
-) -> Conv:
-    """A conv by name, or a PyG conv made by the user's callable ``(in_channels, out_channels) -> conv``."""
+) -> nn.Module:
+    """A conv by name, or one made by the user's callable ``(in_channels, out_channels) -> conv``, of PyG or of this package."""
     if isinstance(conv, str):
         if conv not in CONVS:
             raise unknown("conv", conv, CONVS)
         return CONVS[conv](in_channels, out_channels, edge_dim, norm)
     if not callable(conv):
         raise TypeError(f"Expected conv to be a name or a callable (in, out) -> conv, got {conv!r}")
-    return AdaptedConv(conv(in_channels, out_channels))
+    return conv(in_channels, out_channels)

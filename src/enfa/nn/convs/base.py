@@ -1,17 +1,25 @@
-"""What a conv is."""
+"""What a conv of the package is: PyG's convs run as they are, these have kernels of their own."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+import torch
 from torch import Tensor, nn
 
-from enfa.nn.linear import hooked
-from enfa.nn.norm import CountedBatchNorm, normed
-from enfa.plan.make import unknown
+from enfa.graphs.names import unknown
+from enfa.nn.norm import CountedBatchNorm
+from enfa.nn.rowwise.rows import Rows
+from enfa.plan.steps.step import Step
 from enfa.plan.table import Links
 
-__all__ = ["MLP", "NORMS", "Conv", "make_norm"]
+if TYPE_CHECKING:
+    from enfa.nn.bag.bag import Bag
+
+__all__ = ["NORMS", "Conv", "make_norm", "mlp"]
 
 NORMS = ("batch", "layer", None)
+Degrees = tuple[Tensor, Tensor] | None
 
 
 def make_norm(norm: str | None, channels: int) -> nn.Module:
@@ -24,65 +32,46 @@ def make_norm(norm: str | None, channels: int) -> nn.Module:
     raise unknown("norm", norm, [str(n) for n in NORMS])
 
 
-class MLP(nn.Sequential):
+def mlp(in_channels: int, out_channels: int, norm: str | None) -> nn.Sequential:
     """The update of GIN: linear, norm, ReLU, linear."""
-
-    def __init__(self, in_channels: int, out_channels: int, norm: str | None) -> None:
-        super().__init__(
-            nn.Linear(in_channels, out_channels),
-            make_norm(norm, out_channels),
-            nn.ReLU(),
-            nn.Linear(out_channels, out_channels),
-        )
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self[3](normed(self[1], x, True, self[0]))  # type: ignore[arg-type]
+    return nn.Sequential(
+        nn.Linear(in_channels, out_channels), make_norm(norm, out_channels), nn.ReLU(), nn.Linear(out_channels, out_channels)
+    )
 
 
 class Conv(nn.Module):
-    """Rows [R', in] of the table before -> conv rows [R, out].
+    """Rows [R', in] of one table -> rows [R, out] of the next: ``bag.propagate(conv, h)``.
 
-    ``edge`` [KE, edge_dim] holds the features of every edge kind, ``degree`` the in-degrees, in the subgraph, of the
-    rows before [R'] and of the conv rows [R]. Both are None unless the class asks for them. Links are int32: indexing and
-    ``index_select`` take them, ``scatter_`` and ``torch.gather`` want ``.long()``.
+    A class says what :meth:`messages` reads: edge attributes, in-degrees in the subgraph, and of the links the names from
+    :mod:`enfa.plan.steps.derived` that it reads on a GPU. Links are int32: indexing and ``index_select`` take them, ``scatter_``
+    and ``torch.gather`` want ``.long()``.
     """
 
     reads_edges: bool = False
-    needs_edges: bool = False  # cannot do without edge attributes
     reads_degrees: bool = False
-    links: frozenset[str] = frozenset()  # what forward reads of links on a GPU: names from enfa.plan.prepare.LINKS
+    links: tuple[str, ...] = ()
+    update: nn.Module  # what is done with each row then
 
-    def __init__(self, in_channels: int, out_channels: int, edge_dim: int, norm: str | None) -> None:
-        super().__init__()
+    def messages(self, rows: Tensor, links: Links, edge: Tensor | None, degree: Degrees) -> Tensor:
+        """[R, in]: what each row reads. ``edge`` [edge kinds, channels]; ``degree`` of the rows before [R', 1] and of these."""
+        raise TypeError(f"{type(self).__name__} must define messages")
 
-    @property
-    def update(self) -> nn.Module | None:
-        """The linear or :class:`MLP` that it ends in, so that a norm behind it can be computed together with it."""
-        return None
+    def forward(self, bag: Bag, h: Rows, edge: Rows | None, along: str) -> Rows:
+        of_before: Any = None
+        if self.reads_degrees:
+            of_before = bag.degrees_of(h, along)
+            like = bag.common([h, of_before], self)
+            h, of_before = (like.of(bag.moved(rows, like.number)) for rows in (h, of_before))
+        reads_edges = self.reads_edges and edge is not None
+        number = bag.step(Step("propagate", h.kind, (h.number,), reads_edges, along))
+        bag.need(number, *self.links)
+        degree = None if of_before is None else (of_before.value, bag.moved(of_before, number))
+        links = bag.tables[number].links
+        assert links is not None
+        found = self.messages(h.value, links, edge.value if reads_edges and edge is not None else None, degree)
+        return self.update(Rows(found, bag, number))
 
-    def hidden(
-        self, rows: Tensor, links: Links, edge: Tensor | None, degree: tuple[Tensor, Tensor] | None
-    ) -> Tensor:
-        """Everything before :attr:`update`."""
-        raise TypeError(f"{type(self).__name__} must define hidden")
 
-    def forward(
-        self, rows: Tensor, links: Links, edge: Tensor | None, degree: tuple[Tensor, Tensor] | None
-    ) -> Tensor:
-        found, update = self.hidden(rows, links, edge, degree), self.update
-        return found if update is None else update(found)
-
-    def normed(
-        self, norm: nn.Module, relu: bool, rows: Tensor, links: Links, edge: Tensor | None,
-        degree: tuple[Tensor, Tensor] | None,
-    ) -> Tensor:  # fmt: skip
-        """norm(forward(...)), and a ReLU behind it, in one go where that can be."""
-        update = self.update
-        if hooked(self) or update is None or type(self).forward is not Conv.forward:
-            return normed(norm, self(rows, links, edge, degree), relu)
-        found = self.hidden(rows, links, edge, degree)
-        if type(update) is MLP and not hooked(update):
-            return normed(norm, found, relu, update[3], (update[0], update[1]))  # type: ignore[arg-type]
-        if isinstance(update, nn.Linear):
-            return normed(norm, found, relu, update)
-        return normed(norm, update(found), relu)
+def inverse_roots(degree: Tensor, dtype: torch.dtype) -> Tensor:
+    """1 / sqrt(degree + 1)."""
+    return (degree.to(dtype) + 1).rsqrt()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from enfa.nn.convs.base import Conv
+from enfa.nn.convs.base import Conv, Degrees, inverse_roots
 from enfa.nn.segment import merged_sum
 from enfa.plan.table import Links
 
@@ -18,20 +18,13 @@ class GCN(Conv):
     """
 
     reads_degrees = True
-    links = frozenset({"merged"})
+    links = ("merged",)
 
     def __init__(self, in_channels: int, out_channels: int, edge_dim: int, norm: str | None) -> None:
-        super().__init__(in_channels, out_channels, edge_dim, norm)
-        self.linear = nn.Linear(in_channels, out_channels)
+        super().__init__()
+        self.update = nn.Linear(in_channels, out_channels)
 
-    @property
-    def update(self) -> nn.Module:
-        return self.linear
-
-    def hidden(
-        self, rows: Tensor, links: Links, edge: Tensor | None, degree: tuple[Tensor, Tensor] | None
-    ) -> Tensor:
+    def messages(self, rows: Tensor, links: Links, edge: Tensor | None, degree: Degrees) -> Tensor:
         assert degree is not None
-        before, here = ((d.to(rows.dtype) + 1).rsqrt()[:, None] for d in degree)
-        scaled = rows * before
-        return here * merged_sum(scaled, links)
+        before, here = (inverse_roots(d, rows.dtype) for d in degree)
+        return here * merged_sum(rows * before, links)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+from torch import Tensor
 
-from enfa.nn.convs.base import MLP, Conv
+from enfa.nn.convs.base import Conv, Degrees, mlp
 from enfa.nn.segment import merged_sum
 from enfa.plan.table import Links
 
@@ -14,17 +14,11 @@ __all__ = ["GIN"]
 class GIN(Conv):
     """MLP(x_v + sum of x_u over edges u -> v), with eps = 0."""
 
-    links = frozenset({"merged"})
+    links = ("merged",)
 
     def __init__(self, in_channels: int, out_channels: int, edge_dim: int, norm: str | None) -> None:
-        super().__init__(in_channels, out_channels, edge_dim, norm)
-        self.mlp = MLP(in_channels, out_channels, norm)
+        super().__init__()
+        self.update = mlp(in_channels, out_channels, norm)
 
-    @property
-    def update(self) -> nn.Module:
-        return self.mlp
-
-    def hidden(
-        self, rows: Tensor, links: Links, edge: Tensor | None, degree: tuple[Tensor, Tensor] | None
-    ) -> Tensor:
+    def messages(self, rows: Tensor, links: Links, edge: Tensor | None, degree: Degrees) -> Tensor:
         return merged_sum(rows, links)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from enfa.nn.convs.base import MLP, Conv
+from enfa.nn.convs.base import Conv, Degrees, mlp
 from enfa.nn.linear import linear_of
 from enfa.nn.segment import entry_sums, gather, segment_ids, segment_sum, target_rows
 from enfa.nn.triton import accelerated
@@ -59,23 +59,17 @@ class GINE(Conv):
     """MLP(x_v + sum of relu(x_u + W e_uv) over edges u -> v), with eps = 0."""
 
     reads_edges = True
-    needs_edges = True
-    links = frozenset({"merged kinds", "kinds"})
+    links = ("merged kinds", "kinds")
 
     def __init__(self, in_channels: int, out_channels: int, edge_dim: int, norm: str | None) -> None:
-        super().__init__(in_channels, out_channels, edge_dim, norm)
+        super().__init__()
         self.edge = nn.Linear(edge_dim, in_channels)
-        self.mlp = MLP(in_channels, out_channels, norm)
+        self.update = mlp(in_channels, out_channels, norm)
 
-    @property
-    def update(self) -> nn.Module:
-        return self.mlp
-
-    def hidden(
-        self, rows: Tensor, links: Links, edge: Tensor | None, degree: tuple[Tensor, Tensor] | None
-    ) -> Tensor:
-        assert edge is not None
-        features = linear_of(self.edge, edge)
+    def messages(self, rows: Tensor, links: Links, edge: Tensor | None, degree: Degrees) -> Tensor:
+        if edge is None:
+            raise ValueError("Expected edge attributes for conv='gine', which reads them: bag.propagate(conv, h, edge_attr)")
+        features = linear_of(edge, self.edge.weight, self.edge.bias)
         if accelerated(rows):
             from enfa.nn.triton.gine import gine_sum
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from enfa.nn.convs.base import Conv
+from enfa.nn.convs.base import Conv, Degrees
 from enfa.nn.segment import gather, link_sum
 from enfa.plan.table import Links
 
@@ -14,14 +14,13 @@ __all__ = ["GraphConv"]
 class GraphConv(Conv):
     """W1 x_v + W2 (sum of x_u over edges u -> v) + b."""
 
-    links = frozenset({"own", "incoming"})
+    links = ("self_row", "self", "incoming")
 
     def __init__(self, in_channels: int, out_channels: int, edge_dim: int, norm: str | None) -> None:
-        super().__init__(in_channels, out_channels, edge_dim, norm)
+        super().__init__()
         self.own = nn.Linear(in_channels, out_channels, bias=False)
         self.incoming = nn.Linear(in_channels, out_channels)
+        self.update = nn.Identity()
 
-    def hidden(
-        self, rows: Tensor, links: Links, edge: Tensor | None, degree: tuple[Tensor, Tensor] | None
-    ) -> Tensor:
+    def messages(self, rows: Tensor, links: Links, edge: Tensor | None, degree: Degrees) -> Tensor:
         return self.own(gather(rows, links.self_row, links.cache, "self")) + self.incoming(link_sum(rows, links))

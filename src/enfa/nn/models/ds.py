@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from enfa.nn.models.base import ConvLike, SubgraphGNN
+from enfa.nn.models.base import SubgraphGNN
 
 __all__ = ["DSGNN"]
 
@@ -40,29 +38,3 @@ class DSGNN(SubgraphGNN):
     ``readout="node"``: [nodes, out_channels]. Without BatchNorm, a root readout computes only the rows that some
     root reads; with it all rows count for the statistics, so large graphs want ``norm="layer"``.
     """
-
-    def __init__(
-        self,
-        in_channels: int | Sequence[int],
-        hidden_channels: int,
-        out_channels: int,
-        num_layers: int,
-        conv: ConvLike = "gin",
-        *,
-        edge_channels: int | Sequence[int] | None = None,
-        norm: str | None = "batch",
-        dropout: float = 0.0,
-        readout: str = "sum",
-        bag: str = "mean",
-        jk: str = "last",
-        residual: bool = False,
-        mark_channels: int = 1,
-        edge_mark_channels: int = 0,
-        share: str | None = None,
-        independent_dropout: bool = False,
-    ) -> None:
-        super().__init__(
-            in_channels, hidden_channels, out_channels, num_layers, conv, None, edge_channels=edge_channels, norm=norm,
-            dropout=dropout, readout=readout, bag=bag, jk=jk, residual=residual, mark_channels=mark_channels,
-            edge_mark_channels=edge_mark_channels, share=share, independent_dropout=independent_dropout,
-        )  # fmt: skip

@@ -2,13 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
-from enfa.nn.context import CONTEXTS
-from enfa.nn.models.base import ConvLike, SubgraphGNN
-from enfa.plan.make import unknown
+from torch import nn
 
-__all__ = ["DSSGNN"]
+from enfa.graphs.names import unknown
+from enfa.nn.bag.bag import Bag
+from enfa.nn.convs import make_conv
+from enfa.nn.convs.base import make_norm
+from enfa.nn.models.base import ConvLike, SubgraphGNN, SubgraphLayer
+from enfa.nn.rowwise.rows import Rows
+
+__all__ = ["CONTEXTS", "DSSGNN"]
+
+CONTEXTS = ("dss", "identity", "mpnn")
+
+
+class ContextLayer(SubgraphLayer):
+    """A layer that adds something of the same node in the other subgraphs. ``encoder``: a conv on the original graph, and norm."""
+
+    def __init__(self, context: str, encoder: nn.ModuleList, *layer: Any) -> None:
+        super().__init__(*layer)
+        self.context, self.encoder = context, encoder
+
+    def update(self, bag: Bag, h: Rows, edge: Rows | None) -> Rows:
+        out = self.norm(bag.propagate(self.conv, h, edge))
+        if self.context == "dss":  # relu(bn(conv(x)) + bn'(conv'(mean_k x_k))[v])
+            return (out + bag.spread(self._encoded(bag, bag.across(h, "mean"), edge))).relu()
+        out = out.relu()  # H_j + Enc(sum_k H_k)
+        return out + bag.spread(self._encoded(bag, bag.across(out, "sum"), edge))
+
+    def _encoded(self, bag: Bag, seen: Rows, edge: Rows | None) -> Rows:
+        if not len(self.encoder):
+            return seen
+        conv, norm = self.encoder
+        return norm(bag.propagate(conv, seen, edge))
 
 
 class DSSGNN(SubgraphGNN):
@@ -22,31 +50,21 @@ class DSSGNN(SubgraphGNN):
     """
 
     def __init__(
-        self,
-        in_channels: int | Sequence[int],
-        hidden_channels: int,
-        out_channels: int,
-        num_layers: int,
-        conv: ConvLike = "gin",
-        context: str = "dss",
-        *,
-        edge_channels: int | Sequence[int] | None = None,
-        norm: str | None = "batch",
-        dropout: float = 0.0,
-        readout: str = "sum",
-        bag: str = "mean",
-        jk: str = "last",
-        residual: bool = False,
-        mark_channels: int = 1,
-        edge_mark_channels: int = 0,
-        share: str | None = None,
-        independent_dropout: bool = False,
-    ) -> None:
+        self, in_channels: Any, hidden_channels: int, out_channels: int, num_layers: int, conv: ConvLike = "gin",
+        context: str = "dss", **options: Any,
+    ) -> None:  # fmt: skip
         if context not in CONTEXTS:
             raise unknown("context", context, CONTEXTS)
-        super().__init__(
-            in_channels, hidden_channels, out_channels, num_layers, conv, context, edge_channels=edge_channels,
-            norm=norm, dropout=dropout, readout=readout, bag=bag, jk=jk, residual=residual,
-            mark_channels=mark_channels, edge_mark_channels=edge_mark_channels, share=share,
-            independent_dropout=independent_dropout,
-        )  # fmt: skip
+        self.context = context
+        super().__init__(in_channels, hidden_channels, out_channels, num_layers, conv, **options)
+
+    def layer(
+        self, width: int, hidden: int, conv: ConvLike, edge_dim: int, norm: str | None, *options: Any
+    ) -> SubgraphLayer:
+        encoder: list[nn.Module] = []
+        if self.context != "identity":
+            # Eq. 6 adds to a layer's output, ESAN's layer reads its input
+            read = width if self.context == "dss" else hidden
+            encoder = [make_conv(conv, read, hidden, edge_dim, norm), make_norm(norm, hidden)]
+        own = make_conv(conv, width, hidden, edge_dim, norm), make_norm(norm, hidden)
+        return ContextLayer(self.context, nn.ModuleList(encoder), *own, *options)

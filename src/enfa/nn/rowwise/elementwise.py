@@ -43,11 +43,25 @@ def elementwise(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[s
     return made(func, like, func(*args, **kwargs))
 
 
+def relu(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Together with the linear or norm before it, where that is held back."""
+    rows = bound("input inplace", args, kwargs).get("input")
+    if not isinstance(rows, Rows) or rows.held is None or rows.activated:
+        return elementwise(func, name, args, kwargs)
+    new = Rows.holding(rows.held, rows, relu=True)
+    if bound("input inplace", args, kwargs).get("inplace"):
+        rows.bag.settle()
+        rows.value = new.value
+        return rows
+    return new
+
+
 def in_place(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Rows:
     """Writes into the tensor. Rows that meet those of a later table (``h += conv(h)``) become rows of that one."""
     target = bound("input", args, kwargs).get("input")
     if not isinstance(target, Rows):
         raise refuse(func, "writes Rows into a plain tensor", "write h + tensor, which makes new Rows")
+    target.bag.settle()
     found = elementwise(func, name, args, kwargs)
     target.value, target.number = found.value, found.number
     return target
@@ -64,4 +78,5 @@ def converted(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str
 ELEMENTWISE = {
     **named(elementwise, _ONE + _SEVERAL), **named(elementwise, _OPERATORS, "__{}__"), **named(in_place, _IN_PLACE, "{}_"),
     **named(in_place, "add sub mul truediv floordiv mod pow", "__i{}__"), **named(converted, _TO),
+    **named(relu, "relu"),
 }  # fmt: skip

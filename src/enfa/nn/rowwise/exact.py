@@ -6,16 +6,18 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-from enfa.nn.counted import Counted
-from enfa.nn.norm import CountedBatchNorm, process_group
+from enfa.nn.counted import Running
+from enfa.nn.norm import CountedBatchNorm, across_processes, process_group
+from enfa.nn.rowwise.held import HeldNorm, holds
 from enfa.nn.rowwise.refusal import refuse
 from enfa.nn.rowwise.rows import Rows
+from enfa.nn.triton import accelerated
 from enfa.plan.identity import mix64
 from enfa.plan.steps.identity import step_identities
 
-__all__ = ["counted_batch_norm", "counted_module", "keyed_dropout", "keyed_module"]
+__all__ = ["counted_batch_norm", "counted_module", "keyed_dropout"]
 
 
 def counted_batch_norm(
@@ -33,44 +35,33 @@ def counted_batch_norm(
         raise refuse("batch_norm", "takes Rows as its input and nowhere else")
     if not training:
         return input.of(F.batch_norm(input.value, running_mean, running_var, weight, bias, False, momentum, eps))
-    out, mean, var, total = _normed(input, weight, bias, eps, None)
-    if running_mean is not None and running_var is not None and input.bag.tables[input.number].total:
-        with torch.no_grad():
-            running_mean.add_(momentum * (mean - running_mean))
-            running_var.add_(momentum * (var * (total / (total - 1).clamp(min=1)) - running_var))
-    return out
+    running = None if running_mean is None or running_var is None else (running_mean, running_var, None, momentum)
+    return _normed(input, weight, bias, eps, running)
 
 
-def _normed(input: Rows, weight: Tensor | None, bias: Tensor | None, eps: float, group: Any) -> tuple[Any, ...]:
-    """The rows, and mean, variance and number of what they stand for."""
-    x = input.value
+def _normed(input: Rows, weight: Tensor | None, bias: Tensor | None, eps: float, running: Running | None) -> Rows:
     if input.number < 0:
         raise refuse("batch_norm", f"of {input.kind} would need to count them", "use a layer norm, or normalise pairs or nodes")
-    table = input.bag.tables[input.number]
-    assert table.copies is not None
-    if x.ndim != 2:
-        raise refuse("batch_norm", f"in training takes Rows [rows, channels], not {list(x.shape)},", "use h.flatten(1)")
-    if table.total == 1 and group is None:
+    if input.ndim != 2:
+        shape = list(input.value.shape)
+        raise refuse("batch_norm", f"in training takes Rows [rows, channels], not {shape},", "use h.flatten(1)")
+    if input.bag.tables[input.number].total == 1:
         raise ValueError(f"Expected more than 1 of the {input.kind} to compute BatchNorm statistics, got 1")
-    # counts and sums do not fit into 8 or 11 bits; the result has the type of the rows, as PyTorch's own
-    wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-    with torch.autocast(x.device.type, enabled=False):
-        weight, bias = (None if w is None else w.to(wide.dtype) for w in (weight, bias))
-        out, *rest = Counted.apply(wide, weight, bias, table.copies.to(wide.dtype), None, eps, group)
-    return input.of(out.to(x.dtype)), *rest
+    norm = HeldNorm(input, weight, bias, eps, running)
+    return Rows.holding(norm, input) if holds(input) else input.of(norm.tensor(False))
 
 
-def counted_module(norm: CountedBatchNorm, x: Rows, relu: bool = False, linear: nn.Linear | None = None) -> Rows:
+def counted_module(norm: CountedBatchNorm, x: Rows) -> Rows:
     """An ordinary BatchNorm, for Rows count by themselves; but its sums are those of all processes."""
-    x = x if linear is None else linear(x)  # type: ignore[assignment, arg-type]
     group = process_group() if norm.training else None
+    if not (norm.training or norm.running_mean is None):
+        return counted_batch_norm(x, norm.running_mean, norm.running_var, norm.weight, norm.bias, False, 0.0, norm.eps)
+    running: Any = None
+    if norm.training and norm.running_mean is not None:
+        running = norm.running_mean, norm.running_var, norm.num_batches_tracked, norm.momentum
     if group is None:
-        out: Any = nn.BatchNorm1d.forward(norm, x)  # type: ignore[arg-type]
-    else:
-        out, mean, var, total = _normed(x, norm.weight, norm.bias, norm.eps, group)
-        if norm.running_mean is not None:
-            norm.update(mean, var, total, empty=False)
-    return out.relu() if relu else out
+        return _normed(x, norm.weight, norm.bias, norm.eps, running)
+    return x.of(across_processes(x.value, x.bag.tables[x.number].copies, norm.weight, norm.bias, norm.eps, running, group))
 
 
 def keyed_dropout(input: Rows, p: float = 0.5, training: bool = True, inplace: bool = False) -> Rows:
@@ -81,27 +72,26 @@ def keyed_dropout(input: Rows, p: float = 0.5, training: bool = True, inplace: b
     bag, x = input.bag, input.value
     if p > 0.0 and input.number >= 0:
         bag.note_dropout(training)
+        bag.need(input.number, "identity")
     if not training or p == 0.0:
         return input
     if input.number < 0:
         raise refuse("dropout", f"of {input.kind} would draw once for all that are alike", "use it on pairs or nodes")
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"Expected a dropout probability from 0 to 1, got {p}")
-    seed = torch.randint(2**62, ()).to(x.device)
-    row = mix64(step_identities(bag, input.number), seed)
+    seed = torch.randint(2**62, (), device=x.device)  # there, so that a captured step draws anew
+    identity = step_identities(bag, input.number)
+    factor = 1.0 / (1.0 - p) if p < 1.0 else 0.0
+    if accelerated(x) and x.dtype == torch.float32 and x.ndim == 2 and len(x) and p < 1.0 and not inplace:
+        from enfa.nn.triton.dropout import keyed_dropout as by_kernel
+
+        return input.of(by_kernel(x, identity, seed, torch.zeros_like(seed), p))
+    row = mix64(identity, mix64(seed))
     channel = mix64(torch.arange(x[:1].numel(), device=x.device))
     drawn = mix64(row[:, None] + channel) >> 11  # 53 bits, from -2**52 on
     keep = (drawn >= int((p - 0.5) * 2**53)).reshape(x.shape)
-    factor = 1.0 / (1.0 - p) if p < 1.0 else 0.0
     if not inplace:
         return input.of(x * keep * factor)
+    bag.settle()
     input.value = x.mul_(keep).mul_(factor)
     return input
-
-
-def keyed_module(drop: Any, x: Rows) -> Rows:
-    if drop.independent and drop.training and drop.p > 0.0:
-        if x.bag.kind != "full":
-            raise ValueError("Expected the full plan for independent dropout masks: other plans share rows")
-        return Rows(F.dropout(x.value, drop.p), x.bag, x.number)
-    return keyed_dropout(x, drop.p, drop.training)

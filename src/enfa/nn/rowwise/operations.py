@@ -11,12 +11,11 @@ from typing import Any
 
 import torch.nn.functional as F
 
-from enfa.nn.dropout import KeyedDropout
 from enfa.nn.norm import CountedBatchNorm
 from enfa.nn.rowwise.arguments import Handler
 from enfa.nn.rowwise.axes import AXES
 from enfa.nn.rowwise.elementwise import ELEMENTWISE
-from enfa.nn.rowwise.exact import counted_batch_norm, counted_module, keyed_dropout, keyed_module
+from enfa.nn.rowwise.exact import counted_batch_norm, counted_module, keyed_dropout
 from enfa.nn.rowwise.products import PRODUCTS
 
 __all__ = ["HANDLERS"]
@@ -31,5 +30,4 @@ HANDLERS: dict[Any, tuple[Handler, str]] = {
     **ELEMENTWISE, **AXES, **PRODUCTS,
     F.batch_norm: (_as_it_is(counted_batch_norm), "batch_norm"), F.dropout: (_as_it_is(keyed_dropout), "dropout"),
     CountedBatchNorm.forward: (_as_it_is(counted_module), "CountedBatchNorm"),
-    KeyedDropout.forward: (_as_it_is(keyed_module), "KeyedDropout"),
 }  # fmt: skip

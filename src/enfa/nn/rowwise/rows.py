@@ -18,6 +18,7 @@ from enfa.nn.rowwise.refusal import check_gradients, refuse
 
 if TYPE_CHECKING:
     from enfa.nn.bag.bag import Bag
+    from enfa.nn.rowwise.held import HeldColumns, HeldLinear, HeldNorm
 
 __all__ = ["EDGES", "RowCount", "Rows"]
 
@@ -36,15 +37,36 @@ class RowCount(int):
 
 
 class Rows:
-    """[R, channels] rows of one table. ``value`` is a view for reading: what is computed from it is no longer checked."""
+    """[R, channels] rows of one table. ``value`` is a view for reading: what is computed from it is no longer checked.
 
-    __slots__ = ("bag", "number", "value")
+    The last operations may be held back until their values are read (:mod:`enfa.nn.rowwise.held`).
+    """
+
+    __slots__ = ("__weakref__", "_value", "bag", "held", "number", "activated")
     __array_ufunc__ = None  # so that numpy.float64(2) * h asks Rows
     is_nested = is_sparse = is_quantized = False
 
     def __init__(self, value: Tensor, bag: Bag, number: int) -> None:
         check_gradients()
         self.value, self.bag, self.number = value, bag, number
+
+    @staticmethod
+    def holding(held: HeldColumns | HeldLinear | HeldNorm, like: Rows, relu: bool = False) -> Rows:
+        """Rows of the table of others whose values are computed when they are read."""
+        new = like.of(None)  # type: ignore[arg-type]
+        new.held, new.activated = held, relu
+        like.bag.held_back(new)
+        return new
+
+    @property
+    def value(self) -> Tensor:
+        if self.held is not None:
+            self.value = self.held.tensor(self.activated)
+        return self._value
+
+    @value.setter
+    def value(self, value: Tensor) -> None:
+        self._value, self.held, self.activated = value, None, False
 
     def of(self, value: Tensor) -> Rows:
         """Other values of the same rows."""
@@ -57,20 +79,22 @@ class Rows:
 
     @property
     def shape(self) -> torch.Size:
+        if self.held is not None:
+            return torch.Size((RowCount(self.bag.num_rows(self.number)), self.held.width))
         count, *rest = self.value.shape
         return torch.Size((RowCount(count), *rest))
 
     @property
     def dtype(self) -> torch.dtype:
-        return self.value.dtype
+        return self.value.dtype if self.held is None else self.held.dtype
 
     @property
     def device(self) -> torch.device:
-        return self.value.device
+        return self.bag.device
 
     @property
     def ndim(self) -> int:
-        return self.value.ndim
+        return self.value.ndim if self.held is None else 2
 
     @property
     def requires_grad(self) -> bool:
@@ -78,16 +102,16 @@ class Rows:
 
     @property
     def is_cuda(self) -> bool:
-        return self.value.is_cuda
+        return self.device.type == "cuda"
 
     def dim(self) -> int:
-        return self.value.ndim
+        return self.ndim
 
     def size(self, dim: int | None = None) -> Any:
         return self.shape if dim is None else self.shape[dim]
 
     def is_floating_point(self) -> bool:
-        return self.value.is_floating_point()
+        return self.dtype.is_floating_point
 
     def __repr__(self) -> str:
         return f"Rows({self.kind}, step {self.number}, {list(self.value.shape)}, {self.dtype})"

@@ -87,7 +87,7 @@ class Builder:
         kind, need = base_kind.copy(), np.array([0, 0, 0, hubs.LOOKED_AT])
         order = hubs.sorted_edges(g, before.base, base_kind)
         listed = before.ptr, before.node, before.row
-        changes = hubs.changes(g, e, self.roots, depth, before.base, kind, *listed)
+        changes = hubs.changes(g, e, self.roots, depth, before.base, kind, *listed, table.shared)
         ptr, done = np.zeros_like(before.ptr), 0
         node, row = (np.empty(2 * len(before.node) + 1024, np.int32) for _ in range(2))
         while done < e.num_subgraphs:

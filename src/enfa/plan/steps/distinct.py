@@ -43,8 +43,8 @@ class StepRows:
 class _Steps:
     """Carries what every step's rows are from step to step."""
 
-    def __init__(self, graphs: GraphSet, edits: Edits, program: Program, kind: np.ndarray) -> None:
-        self.graphs, self.edits, self.program = graphs, edits, program
+    def __init__(self, graphs: GraphSet, edits: Edits, program: Program, kind: np.ndarray, shared: bool) -> None:
+        self.graphs, self.edits, self.program, self.shared = graphs, edits, program, shared
         self.builder, self.kind = Builder(graphs, edits), kind
         self.pairs: dict[int, PairRows] = {}
         self.whole: PairRows | None = None  # the start with all pairs listed
@@ -54,7 +54,7 @@ class _Steps:
         self.owned = {r for step in program.steps if step.op in ("propagate", "join") for r in step.reads}
 
     def add(self, step: Step) -> None:
-        number, table = len(self.found), KeyTable()
+        number, table = len(self.found), KeyTable(shared=self.shared)
         rows = StepRows(table)
         if step.op == "start":
             self.start = self.pairs[number] = self.builder.start(self.kind, step.degrees, table)
@@ -117,7 +117,7 @@ class _Steps:
         """Of every subgraph the base pool of its graph, where it has one, and a delta."""
         g, e = self.graphs, self.edits
         counts = pairs.unlisted(g, e) > 0
-        rows.lists = lists = KeyTable()
+        rows.lists = lists = KeyTable(shared=self.shared)
         ptr = np.concatenate([[0], np.cumsum(counts)])[g.node_ptr]
         base = pairs.base[counts]
         of_graph = lists.add(np.zeros(g.num_graphs, np.int32), ptr, packed(base, np.ones_like(base)))
@@ -147,10 +147,16 @@ class _Steps:
         rows.count_ptr, rows.count_row, rows.count = ptr, row[: ptr[-1]].copy(), count[: ptr[-1]].copy()
 
 
-def step_rows_of(graphs: GraphSet, edits: Edits, program: Program, kind: np.ndarray) -> list[StepRows]:
-    """The distinct rows of every step. ``kind`` is from :func:`~enfa.plan.steps.builder.start_kinds`."""
+def step_rows_of(
+    graphs: GraphSet, edits: Edits, program: Program, kind: np.ndarray, shared: bool = True
+) -> list[StepRows]:
+    """The distinct rows of every step. ``kind`` is from :func:`~enfa.plan.steps.builder.start_kinds`.
+
+    Not ``shared``: the rows of ENFA as published (Eq. 3-5). Every pair that reads something edited has a row of its own, and
+    where no edit has arrived, pairs have the row of their node in the unedited graph.
+    """
     check_loops(graphs, program)
-    steps = _Steps(graphs, edits, program, kind)
+    steps = _Steps(graphs, edits, program, kind, shared)
     for step in program.steps:
         steps.add(step)
     return steps.found

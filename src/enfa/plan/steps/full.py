@@ -9,7 +9,7 @@ from enfa.edits import Edits
 from enfa.graphs import GraphSet
 from enfa.graphs.graphset import ranges
 from enfa.plan.arrays import tensor
-from enfa.plan.expand import Expanded, edge_tables, expand
+from enfa.plan.expand import Expanded, edge_tables, expand, largest_values
 from enfa.plan.steps.loops import check_loops
 from enfa.plan.steps.roots import own_subgraphs, rooted, single_roots
 from enfa.plan.steps.step import Program, Step
@@ -145,5 +145,6 @@ def full_step_plan(
         edge_rows=None if attr is None else tensor(attr), edge_mark_rows=tensor(edge_mark),
         tables=[full_table(written, step, [program.steps[r] for r in step.reads]) for step in program.steps],
         num_nodes=graphs.num_nodes, num_subgraphs=edits.num_subgraphs,
-        degrees=tensor(degree) if program.steps[0].degrees else None,
+        degrees=tensor(degree) if program.steps[0].degrees else None, limits=largest_values(graphs),
+        root_nodes=tensor(edits.root) if edits.root is not None and any(s.op == "root" for s in program.steps) else None,
     )  # fmt: skip

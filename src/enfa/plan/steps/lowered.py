@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from enfa.plan.arrays import tensor
 from enfa.plan.derive import lowered as lower
-from enfa.plan.full import tensor
 from enfa.plan.intern import KeyTable
 from enfa.plan.steps.distinct import StepRows
 from enfa.plan.steps.step import Program
@@ -47,9 +47,9 @@ def lowered(plan: StepPlan, pool: int, table: int) -> Sums:
     """The lists of a pool over the rows of an earlier table. Kept with the plan."""
     cache, name = plan.tables[pool].cache, f"lowered {table}"
     if name not in cache:
-        sums = plan.tables[pool].sums
+        way, sums = _check(plan.program, pool, table), plan.tables[pool].sums
         assert sums is not None
-        for number, side in _check(plan.program, pool, table):
+        for number, side in way:
             below = plan.tables[plan.program.steps[number].reads[side]]
             sums = lower(sums, plan.tables[number].parents[side], below.num_rows)
         cache[name] = sums

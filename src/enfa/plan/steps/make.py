@@ -6,9 +6,11 @@ import numpy as np
 
 from enfa.edits import Edits
 from enfa.graphs import GraphSet
+from enfa.plan.expand import largest_values
 from enfa.plan.steps.builder import start_kinds
 from enfa.plan.steps.distinct import step_rows_of
 from enfa.plan.steps.full import full_step_plan
+from enfa.plan.steps.roots import local_roots
 from enfa.plan.steps.slice import StepSlicer, StepSources
 from enfa.plan.steps.step import Program
 from enfa.plan.steps.table import StepPlan
@@ -20,8 +22,10 @@ def sources_of_steps(graphs: GraphSet, edits: Edits, program: Program) -> tuple[
     """What a :class:`StepSlicer` needs beside the rows, and the kind of each node at the start."""
     kind, feature, of_graph = start_kinds(graphs, program.share)
     sources = StepSources(
-        program, node_ptr=graphs.node_ptr, sub_ptr=edits.sub_ptr, sub_size=edits.sizes(graphs), start_feature=feature,
-        start_graph=of_graph, x=graphs.x, marks=edits.marks, edge_attr=graphs.edge_attr, edge_marks=edits.edge_marks,
+        program, node_ptr=graphs.node_ptr, sub_ptr=edits.sub_ptr, sub_size=edits.sizes(graphs),
+        start_feature=feature, start_graph=of_graph, x=graphs.x, marks=edits.marks, edge_attr=graphs.edge_attr,
+        edge_marks=edits.edge_marks, limits=largest_values(graphs),
+        root=local_roots(graphs, edits) if any(step.op == "root" for step in program.steps) else None,
     )  # fmt: skip
     return sources, kind
 
@@ -33,4 +37,7 @@ def step_plan_of(
     if kind == "full":
         return full_step_plan(graphs, edits, program, cls)
     sources, start = sources_of_steps(graphs, edits, program)
-    return StepSlicer(step_rows_of(graphs, edits, program, start), sources, cls).plan(np.arange(graphs.num_graphs))
+    rows = step_rows_of(graphs, edits, program, start, shared=kind == "distinct")
+    plan = StepSlicer(rows, sources, cls).plan(np.arange(graphs.num_graphs))
+    plan.kind = kind
+    return plan

@@ -7,16 +7,22 @@ import numpy as np
 from enfa.edits import Edits
 from enfa.graphs import GraphSet
 
-__all__ = ["own_subgraphs", "rooted", "single_roots"]
+__all__ = ["local_roots", "own_subgraphs", "rooted", "single_roots"]
 
 
-def _check(graphs: GraphSet, edits: Edits, verb: str) -> np.ndarray:
-    """int64 [S, 1 or 2]: the roots of subgraphs, of which each has some; those of graphs without nodes need not."""
+def _told(edits: Edits, verb: str) -> np.ndarray:
     if edits.root is None:
         raise ValueError(
             f"Expected a policy that says which node each subgraph is about, such as NodeMarking, for {verb}, got one that "
             f"does not"
         )
+    return edits.root
+
+
+def _check(graphs: GraphSet, edits: Edits, verb: str) -> np.ndarray:
+    """int64 [S, 1 or 2]: the roots of subgraphs, of which each has some; those of graphs without nodes need not."""
+    _told(edits, verb)
+    assert edits.root is not None
     missing = (edits.root < 0).any(axis=1) & (np.diff(graphs.node_ptr)[edits.graph] > 0)
     if missing.any():
         sub = int(np.argmax(missing))
@@ -29,8 +35,8 @@ def _check(graphs: GraphSet, edits: Edits, verb: str) -> np.ndarray:
 
 
 def rooted(graphs: GraphSet, edits: Edits) -> tuple[np.ndarray, np.ndarray]:
-    """(subgraph, root) pairs by subgraph: one for each subgraph, or two; none for a graph without nodes."""
-    root = _check(graphs, edits, "bag.root")
+    """(subgraph, root) pairs by subgraph: one for each subgraph, or two; none where a policy found nothing to edit."""
+    root = _told(edits, "bag.root")
     sub, side = np.nonzero(root >= 0)
     return sub, root[sub, side]
 
@@ -62,3 +68,10 @@ def own_subgraphs(graphs: GraphSet, edits: Edits) -> np.ndarray:
     own = np.empty(graphs.num_nodes, np.int64)
     own[root] = there
     return own
+
+
+def local_roots(graphs: GraphSet, edits: Edits) -> np.ndarray | None:
+    """int64 [S, roots]: counted within each graph; -1 where there is none."""
+    if edits.root is None:
+        return None
+    return np.where(edits.root < 0, -1, edits.root - graphs.node_ptr[edits.graph][:, None])

@@ -42,6 +42,8 @@ class StepSources:
         self.start_graph: np.ndarray = arrays["start_graph"]
         self.x: np.ndarray = arrays["x"]
         self.marks: np.ndarray = arrays["marks"]
+        self.limits = arrays["limits"]
+        self.root: np.ndarray | None = arrays["root"]  # int64 [S, roots], counted within each graph
         self.edge_attr, self.edge_mark = edge_tables_of(program, arrays["edge_attr"], arrays["edge_marks"])
 
 
@@ -50,7 +52,7 @@ class Bags:
 
     def __init__(self, sources: StepSources, graphs: np.ndarray, subs: np.ndarray | None = None) -> None:
         self.graphs, self.whole, self._node_ptr = graphs, subs is None, sources.node_ptr
-        self.sub, _ = chosen_subgraphs(sources.sub_ptr, graphs, subs)
+        self.sub, self.subs = chosen_subgraphs(sources.sub_ptr, graphs, subs)  # and how many of each graph
         self._nodes = sources.node_ptr[graphs + 1] - sources.node_ptr[graphs]
         pairs = int(sources.sub_size[self.sub].sum())
         self.count = {"pairs": pairs, "nodes": int(self._nodes.sum()), "subgraphs": len(self.sub), "graphs": len(graphs)}
@@ -58,6 +60,13 @@ class Bags:
     @cached_property
     def node(self) -> np.ndarray:
         return ranges(self._node_ptr[self.graphs], self._nodes)
+
+    def roots(self, local: np.ndarray | None) -> Tensor | None:
+        """int64 [S, roots]: as nodes of the batch."""
+        if local is None:
+            return None
+        first = np.repeat(np.cumsum(self._nodes) - self._nodes, self.subs)[:, None]
+        return tensor(np.where(local[self.sub] < 0, -1, local[self.sub] + first))
 
     def placed(self, kind: str) -> np.ndarray:
         """Numbers in the whole dataset."""
@@ -128,11 +137,10 @@ class _Cut:
             table.own = tensor(self.owns(number, False)[0])
         elif rows.lists is not None:
             self.pool(number, table, rows.lists, held)
+        elif step.kind == "graphs":
+            table.sums = self.graphs(step.reads[0], rows, held)
         elif step.op != "start":
-            assert rows.place is not None
-            # every graph is a row, whatever it reads: nothing has to be gathered for it then
-            chosen = rows.place[self.bags.graphs] if step.kind == "graphs" else wanted.rows
-            table.sums = self.sums(step.reads[0], *held.items(chosen))
+            table.sums = self.sums(step.reads[0], *held.items(wanted.rows))
         if step.kind != "graphs" and self.program.counted:
             copies = self.copies[number]
             assert copies is not None and len(copies) == wanted.count
@@ -155,6 +163,16 @@ class _Cut:
         """``row``: not numbered so far, which is done in place when all that reads the step is known."""
         self.lists[read].append(row)
         return Sums(*map(torch.from_numpy, (ptr, row, count)))
+
+    def graphs(self, read: int, rows: StepRows, held: Held) -> Sums:
+        """Every graph is a row, so that what was pooled need not be gathered."""
+        if self.bags.whole:
+            assert rows.place is not None
+            return self.sums(read, *held.items(rows.place[self.bags.graphs]))
+        place = self.slicer.rows[read].place
+        assert place is not None
+        ptr = np.concatenate([[0], np.cumsum(self.bags.subs)]).astype(np.int32)
+        return self.sums(read, ptr, place[self.bags.sub], np.ones(len(self.bags.sub), held.counts))
 
     def pool(self, number: int, table: Table, keys: KeyTable, held: Held) -> None:
         """Of pairs: the lists of each subgraph, and the rows of each list, of earlier tables too."""
@@ -278,7 +296,7 @@ class StepSlicer:
             edge_rows=None if s.edge_attr is None else tensor(s.edge_attr), edge_mark_rows=tensor(s.edge_mark),
             tables=tables, num_nodes=bags.count["nodes"], num_subgraphs=bags.count["subgraphs"],
             degrees=tensor(degree.astype(np.int64)) if s.program.steps[0].degrees else None,
-            graph_ids=tensor(bags.graphs),
+            limits=s.limits, root_nodes=bags.roots(s.root), graph_ids=tensor(bags.graphs),
         )  # fmt: skip
         plan.cache["feature"] = each_once(len(start))  # what ``derive.readers`` would find
         return plan

@@ -67,7 +67,7 @@ class Program:
     """The steps of a model, earlier ones first. ``share``: as in :class:`enfa.Spec`.
 
     ``loops``: whether graphs may have self-loops. A model that puts its own in their place cannot tell them from other edges.
-    ``counted``: whether the model reads how often rows count, as BatchNorm does. Where it does not, rows that nothing reads are
+    ``dropout``: whether rows are dropped, by masks that are then the same for all that is shared. ``counted``: whether the model reads how often rows count, as BatchNorm does. Where it does not, rows that nothing reads are
     left out. ``needs``: what the model reads of the tables beside their arrays, as (number of the step, name) from
     :mod:`enfa.plan.steps.derived`; two programs that differ in nothing else run on each other's plans.
     """
@@ -76,6 +76,7 @@ class Program:
     share: str = "dataset"
     loops: bool = True
     counted: bool = True
+    dropout: bool = False
     needs: frozenset[tuple[int, str]] = field(default=frozenset(), compare=False)
 
     def number(self, step: Step) -> int:

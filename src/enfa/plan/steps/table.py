@@ -67,6 +67,8 @@ class StepPlan(Arrays):
     num_nodes: int
     num_subgraphs: int
     y: Tensor | None = None
+    limits: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())  # largest categorical values of x_rows and edge_rows
+    root_nodes: Tensor | None = None  # int64 [num_subgraphs, 1 or 2], -1 for none, where the model reads roots
     degrees: Tensor | None = None  # int64 [R0], in-degrees in the subgraph, where the model reads them
     graph_ids: Tensor | None = None  # int64 [num_graphs], places in the compiled dataset
     graph_attr: dict[str, Tensor] = field(default_factory=dict)  # by name, [num_graphs, ...]
@@ -80,6 +82,10 @@ class StepPlan(Arrays):
     def num_pairs(self) -> int:
         """(subgraph, node) pairs of the conventional model."""
         return self.tables[0].total
+
+    def num_rows(self, number: int) -> int:
+        """Of one step."""
+        return self.tables[number].num_rows if number else len(self.feature)
 
     def cost(self) -> Cost:
         """Rows and messages of every step that passes messages, and bytes of all arrays."""
