@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 from enfa.edits import Policy
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
+from enfa.graphs.attributes import graph_attributes
 from enfa.nn.bag import Bag
 from enfa.nn.bag.make import attached
 from enfa.nn.bag.trace import in_precision_of, trace
@@ -121,9 +122,9 @@ def differences(
     steps: int = 0,
 ) -> Iterator[Difference]:
     """How far each plan is from the full plan, quantity by quantity. The model itself is not changed."""
-    checked, names = check_graphs(graphs), needing(graphs)
+    checked, names, attr = check_graphs(graphs), needing(graphs), graph_attributes(graphs)
     edits = edits_by(policy, checked)
-    program = trace(model, checked, policy)
+    program = trace(model, checked, policy, attr)
     check_program(program, checked, edits, repr(policy))
     found: dict[str, dict[str, dict[str, Tensor]]] = {}
     for kind in ("full", *map(check_kind, kinds)):
@@ -132,6 +133,7 @@ def differences(
         copied = copy.deepcopy(model).to(dtype)
         device = next(copied.parameters()).device
         made: Any = step_plan_of(numbered(checked, names), edits, program, kind, Bag)
+        made.graph_attr = attr
         found[kind] = {}
         for mode in sorted(modes, key=lambda mode: mode == "train"):
             given = _leaves(graphs, names, dtype)

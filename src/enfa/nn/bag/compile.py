@@ -11,16 +11,20 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 
-from enfa.batch.programs import CompiledProgram, compile_program
+from enfa.batch.compile_program import compile_program
+from enfa.batch.file import storage
+from enfa.batch.programs import CompiledProgram
 from enfa.edits import Policy
+from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
+from enfa.graphs.attributes import graph_attributes
 from enfa.nn.bag.bag import Bag
 from enfa.nn.bag.make import program_of
 from enfa.plan.gradients import refuse_gradients
 from enfa.plan.steps.check import check_kind
 from enfa.plan.steps.step import Program
 
-__all__ = ["compile"]
+__all__ = ["compile", "load_compiled"]
 
 _FLOATS = {torch.float32: np.float32, torch.float64: np.float64}
 
@@ -48,18 +52,29 @@ def compile(
         progress: a progress bar with the affected rows looked up per second.
         kind: as in :func:`enfa.make_plan`. Only ``"distinct"`` shares rows; the others plan every batch anew.
         threads: as many as there are cores, and at most 8, by default.
-        ahead: False keeps graphs and edits and plans every batch anew, as the other kinds do: for models with a context,
-            of which parts of the bags are drawn (``DataLoader(draw=...)``). Nothing is cached then.
+        ahead: False keeps graphs and edits and plans every batch anew, as the other kinds do: for models whose rows read
+            several subgraphs, of which parts of the bags are drawn (``DataLoader(draw=...)``). Nothing is cached then.
     """
     check_kind(kind)
-    if cache is not None:
-        raise ValueError("Expected no cache for a model of one's own: only datasets for DSGNN and DSSGNN can be stored")
-    refuse_gradients(dataset)
     floats = None
     if isinstance(model, nn.Module):
         floats = next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
         if floats not in _FLOATS:
             raise ValueError(f"Expected a model in float32 or float64 to compile for, got {floats}: use torch.autocast")
-    program = program_of(model, check_graphs(dataset), policy)
-    options: dict[str, Any] = {"kind": kind if ahead else "full", "threads": threads}
-    return compile_program(dataset, policy, program, Bag, progress, dtype=None if floats is None else _FLOATS[floats], **options)
+    refuse_gradients(dataset)
+    graphs = check_graphs(dataset)
+    checked = graphs, edits_by(policy, graphs), graph_attributes(dataset)
+    program = program_of(model, graphs, policy, checked[2])
+    options: dict[str, Any] = {"kind": kind, "threads": threads, "ahead": ahead, "checked": checked}
+    return compile_program(dataset, policy, program, Bag, cache, progress, dtype=None if floats is None else _FLOATS[floats], **options)
+
+
+def load_compiled(
+    path: str | Path, *, expect: dict[str, Any] | None = None, policy: Policy | None = None
+) -> CompiledProgram:
+    """Read what ``compiled.save(path)`` wrote.
+
+    Raises :class:`enfa.batch.CorruptFileError` for a damaged file and a ValueError that says what differs for one of another
+    format, or of other graphs, policy or steps than ``expect``. A policy of one's own must be given to ``extend`` later.
+    """
+    return storage.load_compiled(path, expect=expect, policy=policy, cls=Bag)

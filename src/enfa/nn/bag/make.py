@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from enfa.edits import Policy
 from enfa.edits.check import edits_by
 from enfa.graphs import GraphSet, check_graphs
+from enfa.graphs.attributes import graph_attributes
 from enfa.graphs.labels import labels_of_graphs
 from enfa.nn.bag.bag import Bag
 from enfa.nn.bag.trace import in_precision_of, trace
@@ -23,12 +24,14 @@ from enfa.plan.steps.step import Program
 __all__ = ["attached", "make_plan", "program_of"]
 
 
-def program_of(model: nn.Module | Program, graphs: GraphSet, policy: Policy) -> Program:
-    """What a model asks for, seen by running it once; or the program that was seen."""
+def program_of(
+    model: nn.Module | Program, graphs: GraphSet, policy: Policy, graph_attr: dict[str, Tensor] | None = None
+) -> Program:
+    """What a model asks for, seen by running it once (:func:`enfa.trace`); or the program that was seen."""
     if isinstance(model, Program):
         return model
     if isinstance(model, nn.Module):
-        return trace(model, graphs, policy)
+        return trace(model, graphs, policy, graph_attr)
     got = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
     got += ": pass plan.program" if isinstance(model, Bag) else ""
     raise TypeError(f"Expected a model (torch.nn.Module), or its program (enfa.trace), got {got}")
@@ -64,11 +67,11 @@ def make_plan(graphs: Sequence[Data], policy: Policy, model: nn.Module | Program
     """
     check_kind(kind)
     checked = check_graphs(graphs)
-    y, edits = labels_of_graphs(graphs), edits_by(policy, checked)
-    program = program_of(model, checked, policy)
+    y, attr, edits = labels_of_graphs(graphs), graph_attributes(graphs), edits_by(policy, checked)
+    program = program_of(model, checked, policy, attr)
     check_program(program, checked, edits, repr(policy))
     names = needing(graphs)
     made: Any = step_plan_of(numbered(checked, names), edits, program, kind, Bag)
     bag = attached(made, graphs, names)
-    bag.y = y
+    bag.y, bag.graph_attr = y, attr
     return bag if isinstance(model, Program) else in_precision_of(model, bag)
