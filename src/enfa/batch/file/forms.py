@@ -75,6 +75,9 @@ def source_forms(program: Program) -> dict[str, Form]:
         "sources.marks": Form(MARKS, ("marks", None), None),
         "sources.edge_attr": Form(FEATURES, ("edge attributes", None), optional=True),
         "sources.edge_marks": Form(MARKS, ("edge marks", None), None),
+        "sources.root": Form(
+            INT, ("subgraphs", "roots"), NONE, "largest graph", optional=all(step.op != "root" for step in program.steps)
+        ),
     }
 
 
