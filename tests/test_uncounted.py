@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 import enfa
-from enfa.batch.padding import pad_plan
+from enfa.batch.static.padding import pad_plan
 from enfa.plan.derive import readouts
 from enfa.plan.prepare import lean, prepare
 from enfa.testing.same import _distance, _run, _scales

@@ -14,7 +14,7 @@ from torch.autograd import forward_ad
 from torch.func import functional_call
 
 import enfa
-from enfa.batch.padding import Form, countable, pad_plan
+from enfa.batch.static.padding import Form, pad_plan
 from enfa.nn import root_nodes
 from enfa.plan.prepare import lean, prepare
 from fuzz_parts.draw import Case
@@ -31,7 +31,7 @@ def plan_of(case: Case, model: enfa.DSGNN | enfa.DSSGNN) -> enfa.Plan:
         return enfa.make_plan(graphs, case.policy, spec, kind)
     if kind == "padded":
         plan = lean(prepare(enfa.make_plan(graphs, case.policy, spec), model.needs), model.needs)
-        if not countable(plan):  # a batch that BatchNorm would refuse is not padded
+        if not plan.countable:  # a batch that BatchNorm would refuse is not padded
             return enfa.make_plan(graphs, case.policy, spec)
         form, rng = Form(plan), case.rng(1)
         least = form.sizes(plan.tensors())

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 import enfa
-from enfa.batch.packed import PackedLoader, default_workers
+from enfa.batch.static.packed import PackedLoader, default_workers
 from enfa.nn import GraphedStep
 from gpu_parts.cases import POLICIES, Case, Dataset, loss_for, model_for
 

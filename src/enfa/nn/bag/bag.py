@@ -188,11 +188,8 @@ class Bag(StepPlan):
             h, score = like.of(self.moved(h, like.number)), like.of(self.moved(score, like.number))
         target = "subgraphs" if h.kind == "pairs" else "graphs"
         number = self.step(Step("pool", target, (h.number,)))
-        table = self.tables[number]
         value = self._pooled(h, number, how, None if score is None else score.value)
-        if target == "subgraphs":
-            return self._rows(value, number)
-        return value if table.place is None else value.index_select(0, table.place)
+        return self._rows(value, number) if target == "subgraphs" else value
 
     def spread(self, h: Rows | Tensor) -> Rows:
         """Subgraphs, nodes or graphs -> pairs: every pair gets the row of its subgraph, of its node, or of its graph.
