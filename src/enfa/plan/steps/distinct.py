@@ -38,6 +38,7 @@ class StepRows:
     count_ptr: np.ndarray | None = None  # int64 [G+1]; only where no later step has these rows as own rows
     count_row: np.ndarray | None = None  # int32: the rows of each graph, each once
     count: np.ndarray | None = None  # int64: and how often it has them
+    affected: int | None = None  # of pairs: how many were looked up because something edited reaches them; not stored
 
 
 class _Steps:
@@ -63,6 +64,8 @@ class _Steps:
         else:
             self.of[number] = rows.place = self._placed(step, rows)
         self.found.append(rows)
+        if step.kind == "pairs":
+            rows.affected = int((self.pairs[number].row >= 0).sum())
         if number not in self.owned and step.kind != "graphs":
             self._count(number, step, rows)
         for done in (number, *step.reads):  # lists of all pairs: no longer than they are read
