@@ -12,11 +12,11 @@ from enfa.plan.storage import count_bags
 __all__ = ["data_bytes", "largest_within"]
 
 
-def data_bytes(compiled: CompiledProgram, batch: np.ndarray) -> int:
+def data_bytes(compiled: CompiledProgram, batch: np.ndarray, attributes: int) -> int:
     """Bytes that a batch's data takes.
 
-    Conventional and ego in the paper's layout: two int64 ends and the int64 attributes of each edge of each subgraph (for ego:
-    of the (L+1)-hop ego nets and the original graph) and, for ego, an int64 pivot hop per (subgraph, node).
+    Conventional and ego in the paper's layout: two int64 ends and ``attributes`` int64 columns for each edge of each
+    subgraph (for ego: of the (L+1)-hop ego nets and the original graph) and, for ego, an int64 pivot hop per (subgraph, node).
     Distinct: all arrays of its plan, since these are what a batch consists of.
     """
     if compiled.graphs is None:
@@ -27,7 +27,7 @@ def data_bytes(compiled: CompiledProgram, batch: np.ndarray) -> int:
     edges, pivots = bags.sub_edges, 0
     if compiled.kind == "ego":
         edges, pivots = bags.edges_within[hops] + bags.edges, 8 * bags.rows
-    return (16 + 8 * bags.attributes) * edges + pivots
+    return (16 + 8 * attributes) * edges + pivots
 
 
 def largest_within(size: Callable[[np.ndarray], int], first: int, most: int, allowed: int) -> int:

@@ -87,16 +87,17 @@ def _plans(data: Benchmark, case: Case, settings: Settings, model: SubgraphGNN) 
     same_data = case.method == "same data"
     order = settings.sample(data, settings.largest_batch if same_data else settings.batch)
     graphs = [data.graphs[i] for i in order]
+    attributes = 0 if graphs[0].edge_attr is None else graphs[0].edge_attr.shape[1]
     first = allowed = 0
     for kind in KINDS:
         compiled = compile(graphs, POLICIES[case.policy](), model, progress=False, kind=kind, threads=1)
         batch = first = first or _batch(compiled, settings)
         if same_data and kind != "full":
-            batch = largest_within(lambda b: data_bytes(compiled, b), first, len(graphs), allowed)  # noqa: B023
+            batch = largest_within(lambda b: data_bytes(compiled, b, attributes), first, len(graphs), allowed)  # noqa: B023
         start = time.perf_counter()
         plan = compiled[np.arange(batch)]
         load = 1e3 * (time.perf_counter() - start)
-        size = data_bytes(compiled, np.arange(batch))
+        size = data_bytes(compiled, np.arange(batch), attributes)
         allowed = allowed or size
         yield plan, load, size
 
