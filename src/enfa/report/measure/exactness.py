@@ -116,12 +116,11 @@ def _float64(model: nn.Module, policy: Policy, graphs: list[Data], steps: int) -
 
 def _float32(model: nn.Module, policy: Policy, graphs: list[Data], steps: int) -> Iterator[tuple[str, str, float]]:
     """Distance of every plan in float32, the conventional one too, from the conventional one in float64."""
-    plans = {kind: make_plan(graphs, policy, model, kind) for kind in KINDS}
-    device = next(model.parameters()).device
-    truth = _run(copy.deepcopy(model).double(), plans["full"].to(device), True, steps)
+    device, double = next(model.parameters()).device, copy.deepcopy(model).double()
+    truth = _run(double, make_plan(graphs, policy, double, "full").to(device), True, steps)
     scales = _scales(truth)
-    for kind, plan in plans.items():
-        found = _run(model, plan.to(device), True, steps)
+    for kind in KINDS:
+        found = _run(model, make_plan(graphs, policy, model, kind).to(device), True, steps)
         for what, value in truth.items():
             yield what, kind, _distance(found.get(what), value) / scales[what]
 
