@@ -288,10 +288,9 @@ class StepSlicer:
             position = np.full(len(s.node_ptr), -1, np.int64)
             position[bags.graphs] = np.arange(len(bags.graphs))
             of_graph = tensor(position[s.start_graph[own]])
-        tables[0].start = feature = torch.arange(len(start))
         plan = self.cls(
             kind="distinct", program=s.program, num_graphs=len(bags.graphs),
-            x_rows=tensor(s.x[s.start_feature[own]]), feature=feature,
+            x_rows=tensor(s.x[s.start_feature[own]]), feature=torch.arange(len(start)),
             mark_rows=tensor(s.marks), marked=tensor(mark), of_graph=of_graph,
             edge_rows=None if s.edge_attr is None else tensor(s.edge_attr), edge_mark_rows=tensor(s.edge_mark),
             tables=tables, num_nodes=bags.count["nodes"], num_subgraphs=bags.count["subgraphs"],
