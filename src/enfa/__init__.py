@@ -6,7 +6,7 @@
 """
 
 from enfa import testing
-from enfa.batch import CompiledDataset, DataLoader, load_compiled
+from enfa.batch import CompiledDataset, DataLoader
 from enfa.edits import (
     EdgeDeletion,
     EdgeMarking,
@@ -19,7 +19,7 @@ from enfa.edits import (
     Subsample,
 )
 from enfa.nn import DSGNN, DSSGNN, CountedBatchNorm
-from enfa.nn.bag import Bag, Rows, compile, lift, make_plan, trace
+from enfa.nn.bag import Bag, Rows, compile, lift, load_compiled, make_plan, trace
 from enfa.plan import Plan, Spec
 
 __version__ = "0.1.0"

@@ -14,7 +14,7 @@ from drawn import OWN, Drawn
 from torch import nn
 
 import enfa
-from enfa.batch.programs import in_precision
+from enfa.batch.compile_program import in_precision
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
 from enfa.nn.bag import Bag, make_bag, trace

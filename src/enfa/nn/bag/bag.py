@@ -31,7 +31,10 @@ POOLS = ("sum", "mean", "max", "softmax")
 class Bag(StepPlan):
     """What ``model(bag)`` computes with. Rows are of *pairs* (subgraph, node), of *nodes* or of *subgraphs*.
 
-    Graphs are told apart by all plans alike: what is pooled to graphs is an ordinary tensor [graphs, channels].
+    Graphs are told apart by all plans alike: what is pooled to graphs is an ordinary tensor [graphs, channels]. Attributes of
+    whole graphs are such tensors, too: ``bag.graph_attr["name"]`` is [graphs, ...] for every attribute ``name`` of PyG's graphs
+    that is a number, or a tensor of one shape in all of them, beside features, edges and ``y``. What is as long as each graph
+    has nodes, or edges, is no such attribute; [1, ...] always is (:func:`enfa.graphs.attributes.graph_attributes`).
     """
 
     def _rows(self, value: Tensor, number: int) -> Rows:

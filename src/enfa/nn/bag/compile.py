@@ -12,18 +12,21 @@ from torch import nn
 from torch_geometric.data import Data
 
 from enfa.batch.compile import compile as compile_for_spec
+from enfa.batch.compile_program import compile_program
 from enfa.batch.dataset import CompiledDataset
-from enfa.batch.programs import CompiledProgram, compile_program
+from enfa.batch.file import storage
+from enfa.batch.programs import CompiledProgram
+from enfa.batch.storage import load_compiled as load_for_spec
 from enfa.edits import Policy
 from enfa.graphs import check_graphs
+from enfa.graphs.attributes import graph_attributes
 from enfa.nn.bag.bag import Bag
 from enfa.nn.bag.trace import trace
-from enfa.plan.gradients import refuse_gradients
 from enfa.plan.make import check_kind
 from enfa.plan.spec import Spec
 from enfa.plan.steps.step import Program
 
-__all__ = ["compile"]
+__all__ = ["compile", "load_compiled"]
 
 _FLOATS = {torch.float32: np.float32, torch.float64: np.float64}
 
@@ -47,7 +50,7 @@ def compile(
         spec: the model, as in :func:`enfa.make_plan`: any module that computes with a bag, DSGNN or DSSGNN, or what is known of
             one, its spec or program. Float features are in the precision of the model's parameters.
         cache: a folder, in which a file named after graphs, policy and spec is looked up or written; or a file.
-            A file that was made for something else is refused with an error that says what differs. Only for DSGNN and DSSGNN.
+            A file that was made for something else is refused with an error that says what differs.
         progress: a progress bar with the affected rows looked up per second.
         kind: as in :func:`enfa.make_plan`. Only ``"distinct"`` shares rows; the others plan every batch anew.
         threads: as many as there are cores, and at most 8, by default.
@@ -61,15 +64,27 @@ def compile(
             kind=kind, threads=threads, ahead=ahead,
         )  # fmt: skip
     check_kind(kind)
-    if cache is not None:
-        raise ValueError("Expected no cache for a model of one's own: only datasets for DSGNN and DSSGNN can be stored")
-    refuse_gradients(dataset)
+    checked = check_graphs(dataset), graph_attributes(dataset)
     program, dtype = spec, None
     if isinstance(spec, nn.Module):
         floats = next((p.dtype for p in spec.parameters() if p.is_floating_point()), torch.float32)
         if floats not in _FLOATS:
             raise ValueError(f"Expected a model in float32 or float64 to compile for, got {floats}: use torch.autocast")
-        program, dtype = trace(spec, check_graphs(dataset), policy), _FLOATS[floats]
+        program, dtype = trace(spec, checked[0], policy, checked[1]), _FLOATS[floats]
     assert isinstance(program, Program)
-    options: dict[str, Any] = {"kind": kind if ahead else "full", "threads": threads, "dtype": dtype}
-    return compile_program(dataset, policy, program, Bag, progress, **options)
+    options: dict[str, Any] = {"kind": kind, "threads": threads, "ahead": ahead, "dtype": dtype, "checked": checked}
+    return compile_program(dataset, policy, program, Bag, cache, progress, **options)
+
+
+def load_compiled(
+    path: str | Path, *, expect: dict[str, Any] | None = None, policy: Policy | None = None
+) -> CompiledDataset | CompiledProgram:
+    """Read what ``compiled.save(path)`` wrote.
+
+    Raises :class:`enfa.batch.CorruptFileError` for a damaged file and a ValueError that says what differs for one of another
+    format, or of other graphs, policy or steps than ``expect``. A policy of one's own must be given to ``extend`` later.
+    """
+    try:
+        return storage.load_compiled(path, expect=expect, policy=policy, cls=Bag)
+    except storage.FormatError:
+        return load_for_spec(path, expect=expect, policy=policy)

@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 from enfa.edits import Policy
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
+from enfa.graphs.attributes import graph_attributes
 from enfa.graphs.labels import labels_of_graphs
 from enfa.nn.bag.bag import Bag
 from enfa.nn.bag.trace import in_precision_of, trace
@@ -33,7 +34,8 @@ def make_bag(graphs: Sequence[Data], policy: Policy, model: nn.Module | Program,
     of_specs.check_kind(kind)
     checked = check_graphs(graphs)
     y, edits = labels_of_graphs(graphs), edits_by(policy, checked)
-    program = model if isinstance(model, Program) else trace(model, checked, policy)
+    attr = graph_attributes(graphs)
+    program = model if isinstance(model, Program) else trace(model, checked, policy, attr)
     names = needing(graphs)
     told = numbered(checked, names)
     bag: Any = step_plan_of(told, edits, program, kind, Bag)
@@ -41,7 +43,7 @@ def make_bag(graphs: Sequence[Data], policy: Policy, model: nn.Module | Program,
         bag.x_rows = connected([data.x for data in graphs], bag.x_rows)
     if "edge_attr" in names and bag.edge_rows is not None:
         bag.edge_rows = connected([data.edge_attr for data in graphs], bag.edge_rows)
-    bag.y = y
+    bag.y, bag.graph_attr = y, attr
     return bag if isinstance(model, Program) else in_precision_of(model, bag)
 
 

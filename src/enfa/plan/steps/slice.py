@@ -34,7 +34,7 @@ class StepSources:
     """What a plan needs beside the rows: where graphs begin, and what kinds stand for."""
 
     def __init__(self, program: Program, **arrays: Any) -> None:
-        self.program = program
+        self.program, self.arrays = program, arrays
         self.node_ptr: np.ndarray = arrays["node_ptr"]
         self.sub_ptr: np.ndarray = arrays["sub_ptr"]
         self.sub_size: np.ndarray = arrays["sub_size"]  # int64 [S]: nodes of every subgraph

@@ -71,6 +71,7 @@ class StepPlan(Arrays):
     root_nodes: Tensor | None = None  # int64 [num_subgraphs, 1 or 2], -1 for none, where the model reads roots
     degrees: Tensor | None = None  # int64 [R0], in-degrees in the subgraph, where the model reads them
     graph_ids: Tensor | None = None  # int64 [num_graphs], places in the compiled dataset
+    graph_attr: dict[str, Tensor] = field(default_factory=dict)  # by name, [num_graphs, ...]
     cache: dict[str, Any] = field(default_factory=dict, repr=False, init=False)
 
     @property
