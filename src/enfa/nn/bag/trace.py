@@ -19,6 +19,7 @@ from enfa.nn.bag.bag import Bag
 from enfa.nn.rowwise.rows import Rows
 from enfa.plan.arrays import tensor
 from enfa.plan.expand import edge_tables
+from enfa.plan.steps.check import check_step
 from enfa.plan.steps.full import Written, full_step_plan, full_table
 from enfa.plan.steps.step import Program, Step
 
@@ -33,6 +34,7 @@ class TracingBag(Bag):
     """Writes every subgraph out and makes each table when it is first asked for."""
 
     written: Written
+    policy: str
     dropout: bool
     loopless: bool
     needs: set[tuple[int, str]]
@@ -48,6 +50,7 @@ class TracingBag(Bag):
             self.degrees = torch.bincount(torch.from_numpy(self.written.bag.dst), minlength=len(self.feature)).to(self.device)
             return 0
         if step not in self.program.steps:
+            check_step(step, self.written.graphs, self.written.edits, self.policy)
             table = full_table(self.written, step, [self.program.steps[r] for r in step.reads])
             self.tables.append(table if self.device.type == "cpu" else table.to(self.device))
             self.program = Program((*self.program.steps, step))
@@ -104,7 +107,7 @@ def trace(
     bag.root_nodes = None if edits.root is None else tensor(edits.root)
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
     bag = in_precision_of(model, bag if device.type == "cpu" else bag.to(device))
-    bag.written, bag.dropout, bag.loopless, bag.needs = written, False, False, set()
+    bag.written, bag.policy, bag.dropout, bag.loopless, bag.needs = written, repr(policy), False, False, set()
     training = [m for m in model.modules() if m.training]
     model.eval()
     try:
