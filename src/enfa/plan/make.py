@@ -20,7 +20,7 @@ from enfa.plan.gradients import attached, needing, numbered
 from enfa.plan.slice import Slicer, Sources
 from enfa.plan.spec import Spec
 from enfa.plan.steps.builder import start_kinds
-from enfa.plan.steps.make import KINDS, check_kind
+from enfa.plan.steps.check import KINDS, check_kind
 from enfa.plan.steps.roots import local_roots
 from enfa.plan.table import Plan
 

@@ -6,7 +6,6 @@ import numpy as np
 
 from enfa.edits import Edits
 from enfa.graphs import GraphSet
-from enfa.graphs.names import unknown
 from enfa.plan.expand import largest_values
 from enfa.plan.steps.builder import start_kinds
 from enfa.plan.steps.distinct import step_rows_of
@@ -16,15 +15,7 @@ from enfa.plan.steps.slice import StepSlicer, StepSources
 from enfa.plan.steps.step import Program
 from enfa.plan.steps.table import StepPlan
 
-__all__ = ["KINDS", "check_kind", "sources_of_steps", "step_plan_of"]
-
-KINDS = ("full", "ego", "distinct")
-
-
-def check_kind(kind: str) -> str:
-    if kind not in KINDS:
-        raise unknown("the kind of plan", kind, KINDS)
-    return kind
+__all__ = ["sources_of_steps", "step_plan_of"]
 
 
 def sources_of_steps(graphs: GraphSet, edits: Edits, program: Program) -> tuple[StepSources, np.ndarray]:

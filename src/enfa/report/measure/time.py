@@ -14,7 +14,7 @@ from enfa.batch.programs import CompiledProgram
 from enfa.datasets import Benchmark
 from enfa.nn.bag import Bag, compile
 from enfa.nn.models.base import SubgraphGNN
-from enfa.plan.steps.make import KINDS
+from enfa.plan.steps.check import KINDS
 from enfa.report.data import Source
 from enfa.report.hardware import free_bytes
 from enfa.report.measure.batch_size import data_bytes, largest_within
