@@ -114,27 +114,33 @@ def enter_graphs(graphs, alone, rows, number, base, found, total):
     """
     count = 0
     for b in range(len(graphs)):
-        g = graphs[b]
         if alone[b]:
-            for r in range(rows.begin[g], rows.end[g]):
-                number[_U(r)] = base + count
-                found[_U(count)] = r
-                total[_U(count)] = rows.of_run[_U(rows.first[g] + r - rows.begin[g])]
-                count += 1
+            g = graphs[b]
+            begin, first = rows.begin[g], rows.first[g]
+            length = rows.end[g] - begin
+            for k in range(length):
+                number[_U(begin + k)] = base + count + k
+            for k in range(length):
+                found[_U(count + k)] = begin + k
+            for k in range(length):
+                total[_U(count + k)] = rows.of_run[_U(first + k)]
+            count += length
     in_runs = count
-    last = len(rows.row) - 1
+    others, times = rows.row, rows.times
+    last = len(others) - 1
     for b in range(len(graphs)):
         g = graphs[b]
         if not alone[b]:
-            for r in range(rows.begin[g], rows.end[g]):
-                new = number_of(_U(r), number, base, found, count)
+            begin, first = rows.begin[g], rows.first[g]
+            for k in range(rows.end[g] - begin):
+                new = number_of(_U(begin + k), number, base, found, count)
                 count += new == count
-                total[_U(new)] += rows.of_run[_U(rows.first[g] + r - rows.begin[g])]
+                total[_U(new)] += rows.of_run[_U(first + k)]
         for k in range(rows.ptr[g], rows.ptr[g + 1]):
-            prefetch(number, np.int64(rows.row[_U(min(k + _AHEAD, last))]))
-            new = number_of(_U(rows.row[_U(k)]), number, base, found, count)
+            prefetch(number, np.int64(others[_U(min(k + _AHEAD, last))]))
+            new = number_of(_U(others[_U(k)]), number, base, found, count)
             count += new == count
-            total[_U(new)] += rows.times[_U(k)]
+            total[_U(new)] += times[_U(k)]
     return in_runs, count
 
 

@@ -101,6 +101,9 @@ class Cutter:
             weight = keys.b.astype(slicer.held(keys).counts)
             known = known_map(keys.item_ptr.astype(np.int32), keys.a, weight, self.runs.lists, runs[table])
             self.maps[self.pool, name] = table, known
+        # by map, how many entries each graph's run has; by table, how many rows each graph has
+        self._entries = np.stack([known.graphs["end"] - known.graphs["begin"] for _, known in self.maps.values()])
+        self._rows = np.stack([found.lengths for found in self.rows])
 
     @staticmethod
     def takes(slicer: StepSlicer, needs: Iterable[Need]) -> bool:
@@ -124,22 +127,24 @@ class Cutter:
         lists, run = making.listing(pool), self.runs.lists
         lists.enter(run.begin[alone], run.end[alone])
         in_runs = {pool: lists.count}
-        tables = [*(self._pairs(i, making, flags, in_runs) for i in range(pool)), Table(None, bags.count["subgraphs"])]
+        room, entries = (of.sum(axis=1).tolist() for of in (self._rows[:, graphs], self._entries[:, alone]))
+        tables = [self._pairs(i, making, flags, room[i], in_runs) for i in range(pool)]
+        tables.append(Table(None, bags.count["subgraphs"]))
         tables.append(making.table(pool + 1))
         self._pool(tables[pool], making)
         joins = {}
-        for (n, name), (table, known) in self.maps.items():
+        for of_runs, ((n, name), (table, known)) in zip(entries, self.maps.items()):
             wanted = lists if n == pool else making.wanted[n]
-            of, others = known.graphs[alone], wanted.rows[in_runs[n] :]
-            entries = int((of["end"] - of["begin"]).sum()) + total_length(others, known.ptr)
-            joins[n, name] = Join(known, alone, wanted, others, making.wanted[table], entries)
+            others = wanted.rows[in_runs[n] :]
+            total = of_runs + total_length(others, known.ptr)
+            joins[n, name] = Join(known, alone, wanted, others, making.wanted[table], total)
         self._shapes(tables, joins)
         return Cut(slicer.assembled(bags, making.wanted[0].rows, tables), joins)
 
-    def _pairs(self, number: int, making: Making, flags: np.ndarray, in_runs: dict[int, int]) -> Table:
-        """Number the rows of a table of pairs. ``flags``: the graphs whose runs hold."""
+    def _pairs(self, number: int, making: Making, flags: np.ndarray, room: int, in_runs: dict[int, int]) -> Table:
+        """Number the rows of a table of pairs, at most ``room``. ``flags``: the graphs whose runs hold."""
         rows, wanted, bags = self.rows[number], making.wanted[number], making.bags
-        wanted.reserve(int(rows.lengths[bags.graphs].sum()))
+        wanted.reserve(room)
         copies = np.zeros(len(wanted.found), self.slicer.copies_type)
         known = wanted.numbers.number, wanted.base, wanted.found
         in_runs[number], wanted.count = enter_graphs(bags.graphs, flags, rows, *known, copies)
