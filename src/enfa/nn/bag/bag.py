@@ -99,7 +99,17 @@ class Bag(StepPlan):
     def x(self) -> Rows:
         """Features: floats, or categorical columns (int64) for ``nn.Embedding``. Pairs."""
         self.need(PLAN, "feature")
-        return self._rows(gather(self.x_rows, self.feature, self.cache, "feature"), 0)
+        rows = self.x_rows[:, : self.x_rows.shape[1] - len(self.categories)] if self.categories else self.x_rows
+        return self._rows(gather(rows, self.feature, self.cache, "feature"), 0)
+
+    @property
+    def x_cat(self) -> Rows:
+        """Categorical columns (int64) of graphs that have floats in ``x`` and these in ``x_cat`` beside them. Pairs."""
+        if not self.categories:
+            raise ValueError("Expected graphs with 'x_cat' beside floats in 'x', because the model reads it, got none")
+        self.need(PLAN, "feature")
+        rows = self.x_rows.detach()[:, self.x_rows.shape[1] - len(self.categories) :]
+        return self._rows(rows.index_select(0, self.feature).long(), 0)
 
     @property
     def mark(self) -> Rows:
