@@ -72,7 +72,6 @@ def first_layers(rows: list[StepRows], program: Program, count: int) -> list[Ste
     layers = _layers(program)
     last, pool, whole = rows[-3:]
     assert last.count_ptr is not None and last.count_row is not None and last.count is not None
-    assert pool.count_ptr is not None and pool.count_row is not None and pool.count is not None
     assert pool.lists is not None and pool.place is not None and whole.place is not None
     row, counted = np.arange(len(last.keys), dtype=np.int32), (last.count_ptr, last.count_row, last.count)
     for above in range(layers, count, -1):
@@ -85,6 +84,5 @@ def first_layers(rows: list[StepRows], program: Program, count: int) -> list[Ste
     pools, graphs = KeyTable(), KeyTable()
     of_pool = pools.absorb(pool.keys, item_map=of_list)
     of_graph = graphs.absorb(whole.keys, item_map=of_pool)
-    of_subs = merged([(pool.count_ptr, of_pool[pool.count_row], pool.count)], len(pools))
-    found += [StepRows(pools, lists, of_pool[pool.place], *of_subs), StepRows(graphs, place=of_graph[whole.place])]
+    found += [StepRows(pools, lists, of_pool[pool.place]), StepRows(graphs, place=of_graph[whole.place])]
     return found
