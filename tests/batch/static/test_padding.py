@@ -13,14 +13,14 @@ from torch_geometric.data import Data
 
 import enfa
 from enfa.batch.static.padding import Bucket, Form, pad_plan
-from enfa.nn.bag import Bag, make_bag
+from enfa.nn.bag import Bag, make_plan
 from enfa.plan.pack import layout_of
 from enfa.plan.steps.prepare import lean, prepare
 from enfa.testing import degenerate_graphs, random_graphs
 
 
 def _lean(graphs: list[Data], model: nn.Module) -> Bag:
-    bag = make_bag(graphs, enfa.NodeMarking(), model)
+    bag = make_plan(graphs, enfa.NodeMarking(), model)
     return lean(prepare(bag, bag.program.needs), bag.program.needs)
 
 
@@ -34,7 +34,7 @@ def _larger(plan: Bag, seed: int) -> dict[str, int]:
 @pytest.mark.parametrize("name", EVERY_MODEL)
 def test_same_as_unpadded(name: str) -> None:
     graphs, model = graphs_for(name), model_for(name)
-    bag, plan = make_bag(graphs, enfa.NodeMarking(), model), _lean(graphs, model)
+    bag, plan = make_plan(graphs, enfa.NodeMarking(), model), _lean(graphs, model)
     rows = {"Nodes": bag.num_nodes, "root": bag.num_subgraphs}.get(name, len(graphs))  # those behind are padding
     for train in (True, False):
         expected = results(model, bag, train)
@@ -44,7 +44,7 @@ def test_same_as_unpadded(name: str) -> None:
 
 def test_rows_that_nothing_counts_are_padded_too() -> None:
     graphs, model = graphs_for("Plain"), model_for("Plain")
-    bag = make_bag(graphs, enfa.NodeMarking(), model)
+    bag = make_plan(graphs, enfa.NodeMarking(), model)
     expected = results(model, bag)
     bag.program = replace(bag.program, counted=False)
     plan = lean(prepare(bag, bag.program.needs), bag.program.needs)
@@ -56,7 +56,7 @@ def test_rows_that_nothing_counts_are_padded_too() -> None:
 def test_what_padding_holds_does_not_matter() -> None:
     """Neither NaN in it nor what a norm would make of it comes out."""
     graphs, model = graphs_for("Net"), model_for("Net")
-    plan, bag = _lean(graphs, model), make_bag(graphs, enfa.NodeMarking(), model)
+    plan, bag = _lean(graphs, model), make_plan(graphs, enfa.NodeMarking(), model)
     padded = pad_plan(plan, _larger(plan, 1))
     assert torch.equal(padded.x_rows[len(plan.x_rows) :], plan.x_rows[-1:].expand(len(padded.x_rows) - len(plan.x_rows), -1))
     padded.x_rows[len(plan.x_rows) :] = float("nan")

@@ -6,7 +6,7 @@ import pytest
 from static_models import EVERY_MODEL, assert_same, graphs_for, model_for, results
 
 import enfa
-from enfa.nn.bag import make_bag
+from enfa.nn.bag import make_plan
 from enfa.plan.steps.prepare import lean, prepare
 
 
@@ -14,9 +14,9 @@ from enfa.plan.steps.prepare import lean, prepare
 @pytest.mark.parametrize("name", EVERY_MODEL)
 def test_lean_plans_give_the_same(name: str, kind: str) -> None:
     graphs, policy, model = graphs_for(name), enfa.NodeMarking(), model_for(name)
-    bag = make_bag(graphs, policy, model, kind)
+    bag = make_plan(graphs, policy, model, kind)
     needs = bag.program.needs
-    plan = lean(prepare(make_bag(graphs, policy, model, kind), needs), needs)
+    plan = lean(prepare(make_plan(graphs, policy, model, kind), needs), needs)
     unread = [t for t in plan.leaves() if t.is_meta]
     assert unread and all(not t.is_meta for t in bag.leaves())
     assert len(plan.leaves()) == len(lean(prepare(plan, needs), needs).leaves())  # nothing is left to be derived
@@ -26,7 +26,7 @@ def test_lean_plans_give_the_same(name: str, kind: str) -> None:
 
 def test_a_lean_plan_moves_fewer_bytes() -> None:
     model = model_for("gin")
-    bag = make_bag(graphs_for("gin"), enfa.NodeMarking(), model)
+    bag = make_plan(graphs_for("gin"), enfa.NodeMarking(), model)
     needs = bag.program.needs
     whole, left = (sum(t.nbytes for t in p.tensors()) for p in (prepare(bag, needs), lean(bag, needs)))
     assert left < 0.75 * whole

@@ -52,7 +52,7 @@ class Sizes:
             "edges": first("graphs.src"),
             "node edits": first("edits.node"),
             "edge edits": first("edits.edge"),
-            "roots": shapes["edits.root"][1] if "edits.root" in shapes else 0,
+            "roots": next((shapes[n][1] for n in ("sources.root", "edits.root") if n in shapes), 0),
         }
         for name in shapes:
             table, _, part = name.rpartition(".")
@@ -123,6 +123,9 @@ def check_shapes(header: Header) -> None:
     for size in ("graphs", "marks", "edge marks"):
         if sizes(size) < 1:  # what is not marked has a mark, too: the first one
             raise CorruptFileError(f"Expected some {size}, got {sizes(size)}")
+    for name in ("sources.root", "edits.root"):
+        if name in shapes and shapes[name][1] not in (1, 2):
+            raise CorruptFileError(f"Expected one root or two in '{name}', got {shapes[name][1]}")
 
 
 def _check_numbers(name: str, array: np.ndarray, form: Form, sizes: Sizes) -> None:
@@ -159,8 +162,11 @@ def _by_graph(ptr: np.ndarray, numbers: np.ndarray) -> np.ndarray:
 def _check_counts(program: Program, arrays: Arrays) -> None:
     """The rows of a graph stand for all of its pairs, nodes or subgraphs; for some, where rows may be left out."""
     nodes, subs = arrays["sources.node_ptr"], arrays["sources.sub_ptr"]
-    if (arrays["sources.sub_size"] > np.repeat(np.diff(nodes), np.diff(subs))).any():
+    nodes_of = np.repeat(np.diff(nodes), np.diff(subs))
+    if (arrays["sources.sub_size"] > nodes_of).any():
         raise CorruptFileError("Expected 'sources.sub_size' up to the nodes of each graph, got more")
+    if "sources.root" in arrays and (arrays["sources.root"] >= nodes_of[:, None]).any():
+        raise CorruptFileError("Expected 'sources.root' within the nodes of each graph, got others")
     there = {"pairs": _by_graph(subs, arrays["sources.sub_size"]), "nodes": np.diff(nodes), "subgraphs": np.diff(subs)}
     for number, step in enumerate(program.steps):
         name = f"step{number}.count"
@@ -189,8 +195,6 @@ def _check_graphs(arrays: Arrays) -> None:
         raise CorruptFileError("Expected 'graphs.order' within the edges of each graph, got others")
     if not graphs.num_nodes and edits.root is not None and (edits.root >= 0).any():
         raise CorruptFileError("Expected no root in 'edits.root' where there are no nodes, got one")
-    if edits.root is not None and edits.root.shape[1] not in (1, 2):
-        raise CorruptFileError(f"Expected one root or two in 'edits.root', got {edits.root.shape[1]}")
     try:
         check_edits(graphs, edits, "edits")
     except ValueError as error:

@@ -75,8 +75,16 @@ class Bag(StepPlan):
         """Pairs of different graphs are told apart."""
         if self.program.share != "graph":
             raise ValueError(
-                "The model tells graphs apart, and its plan shares rows between them. Make a plan with this model, which must not "
-                "ask for share='dataset'"
+                "The model tells graphs apart, and its plan shares rows between them. Make a plan with this model, which must "
+                "not ask for share='dataset'"
+            )
+
+    def note_counts(self, reads: bool) -> None:
+        """Rows go through a BatchNorm, and ``reads``: what it computes depends on how often they count."""
+        if reads and not self.program.counted:
+            raise ValueError(
+                "The model has a BatchNorm on Rows, and its plan was made for one that has none, so it leaves out rows. Make a "
+                "plan with this model"
             )
 
     def note_loops(self) -> None:
