@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from enfa.batch.dataset import SLICING
 from enfa.batch.loader import Batches
+from enfa.batch.positions import SLICING
 from enfa.batch.programs import CompiledProgram
 from enfa.batch.static.buckets import Buckets
 from enfa.batch.static.fill import Block, Filler
