@@ -27,7 +27,8 @@ _TYPES = {"op": str, "kind": str, "reads": list, "edges": bool, "along": str, "d
 def program_json(program: Program) -> dict[str, Any]:
     """All that tells programs apart; what a model needs beside the tables is not in it."""
     steps = [{**asdict(step), "reads": list(step.reads)} for step in program.steps]
-    return {"steps": steps, "share": program.share, "loops": program.loops, "counted": program.counted}
+    rest = {f.name: getattr(program, f.name) for f in fields(program) if f.name not in ("steps", "needs")}
+    return {"steps": steps, **rest}
 
 
 def _step(number: int, value: Any, before: list[Step]) -> Step:
@@ -53,7 +54,7 @@ def _step(number: int, value: Any, before: list[Step]) -> Step:
 
 def program_from(value: dict[str, Any], needs: Any) -> Program:
     """The program that a header holds: steps that exist, which read earlier ones."""
-    names = {"steps": list, "share": str, "loops": bool, "counted": bool}
+    names = {"steps": list, "share": str, "loops": bool, "counted": bool, "dropout": bool}
     expect(sorted(value) == sorted(names), f"a program of {', '.join(names)}", sorted(value))
     for name, kind in names.items():
         expect(is_a(value[name], kind), f"'program.{name}' to be {kind.__name__}", value[name])
@@ -62,7 +63,7 @@ def program_from(value: dict[str, Any], needs: Any) -> Program:
     steps: list[Step] = []
     for number, one in enumerate(value["steps"]):
         steps.append(_step(number, one, steps))
-    return Program(tuple(steps), value["share"], value["loops"], value["counted"], _needs(needs, len(steps)))
+    return Program(**{**value, "steps": tuple(steps)}, needs=_needs(needs, len(steps)))
 
 
 def _needs(value: Any, steps: int) -> frozenset[tuple[int, str]]:
