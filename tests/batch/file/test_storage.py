@@ -110,7 +110,7 @@ def test_truncation_and_additions(compiled: CompiledProgram, tmp_path: Path) -> 
     [
         ({"fingerprint": "0" * 32}, "fingerprint: '[0-9a-f]{32}' stored, '0{32}' wanted"),
         ({"policy": "NodeMarking", "params": {}}, "policy: 'NodeDeletion' stored, 'NodeMarking' wanted; params"),
-        ({"program": {"steps": []}}, "program: pairs start; pairs propagate 0; nodes across 1; .*stored, {'steps': \\[\\]} wanted"),
+        ({"program": {"steps": []}}, "program: pairs start; pairs propagate 0; nodes across 1;.* stored, {.*} wanted"),
         ({"kind": "full"}, "kind: 'distinct' stored, 'full' wanted"),
         ({"dtype": None}, "dtype: 'float64' stored, None wanted"),
     ],
@@ -132,7 +132,7 @@ def test_another_version_is_refused(compiled: CompiledProgram, version: int, tmp
     compiled.save(tmp_path / "a.enfa")
     header, arrays = stored.parts_of(tmp_path / "a.enfa")
     path = stored.write(tmp_path / "x.enfa", {**header, "key": {**header["key"], "format": version}}, arrays)
-    with pytest.raises(ValueError, match=rf"Expected a file of format 4, got .*x\.enfa of format {version}, .*: delete it, and"):
+    with pytest.raises(ValueError, match=rf"Expected a file of format 4, got .*x\.enfa of format {version}, .*: delete it"):
         storage.load_compiled(path)
 
 
@@ -199,7 +199,7 @@ def _write_for_ever(datasets: list[CompiledProgram], path: Path, started: object
 
 
 def test_kill_9_at_random_moments(tmp_path: Path) -> None:
-    """Thirty times, half of them with an old file there: one of the whole files is there afterwards, or none."""
+    """Twenty times, half of them with an old file there: one of the whole files is there afterwards, or none."""
     noise = torch.from_numpy(np.random.default_rng(0).normal(size=(4, 100_000)))  # does not compress: a file of some MB
     datasets = []
     for seed in (0, 1):
@@ -208,7 +208,7 @@ def test_kill_9_at_random_moments(tmp_path: Path) -> None:
         datasets.append(compiled)
     keys, outcomes = [compiled.key for compiled in datasets], []
     fork, wait = multiprocessing.get_context("fork"), random.Random(0)
-    for trial in range(30):
+    for trial in range(20):
         path = tmp_path / f"{trial}.enfa"
         if trial % 2:
             datasets[0].save(path)
@@ -230,7 +230,7 @@ def test_kill_9_at_random_moments(tmp_path: Path) -> None:
         for left in tmp_path.iterdir():
             left.unlink()
     # the kills struck while a file was half written, and both with and without a file there
-    assert sum(partial for _, partial in outcomes) >= 6
+    assert sum(partial for _, partial in outcomes) >= 4
     assert {exists for exists, _ in outcomes} == {True, False}
 
 

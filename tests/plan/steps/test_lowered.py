@@ -13,6 +13,7 @@ from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
 from enfa.nn.bag import Bag, make_bag
 from enfa.plan.derive import segment_ids
+from enfa.plan.steps.derived import way
 from enfa.plan.steps.distinct import step_rows_of
 from enfa.plan.steps.lowered import lowered
 from enfa.plan.steps.slice import StepSlicer
@@ -38,10 +39,10 @@ def _sums(lists: Sums, values: torch.Tensor) -> torch.Tensor:
 def _check(plan: Bag, pool: int, table: int) -> int:
     """Sums of values drawn for every row of a table, over its rows and over the rows that have them as own rows."""
     of_pool, found = plan.tables[pool].sums, lowered(plan, pool, table)
-    way = plan._way(plan.program.steps[pool].reads[0], table)
-    values = torch.randint(-9, 9, (plan.tables[table].num_rows,))
-    assert of_pool is not None and way is not None
-    assert _sums(found, values).tolist() == _sums(of_pool, values[way]).tolist()
+    index = way(plan, plan.program.steps[pool].reads[0], table)
+    values = torch.randint(-9, 9, (plan.num_rows(table),))
+    assert of_pool is not None and index is not None
+    assert _sums(found, values).tolist() == _sums(of_pool, values[index]).tolist()
     assert bool((found.count != 0).all())
     entry = segment_ids(found.ptr, len(found.row)) * len(values) + found.row
     assert len(entry.unique()) == len(entry)  # each row once

@@ -63,9 +63,7 @@ def _table(
 def source_forms(program: Program) -> dict[str, Form]:
     """:class:`enfa.plan.steps.slice.StepSources`, of files with rows."""
     by_graph = program.share == "graph"
-    roots = any(step.op == "root" for step in program.steps)
-    root = {"sources.root": Form(INT, ("subgraphs", "roots"), NONE, "largest graph")}
-    return (root if roots else {}) | {
+    return {
         "sources.node_ptr": Form(INT, ("graphs + 1",), rises_to="nodes"),
         "sources.sub_ptr": Form(INT, ("graphs + 1",), rises_to="subgraphs"),
         "sources.sub_size": Form(INT, ("subgraphs",), below="largest graph + 1"),
@@ -75,6 +73,9 @@ def source_forms(program: Program) -> dict[str, Form]:
         "sources.marks": Form(MARKS, ("marks", None), None),
         "sources.edge_attr": Form(FEATURES, ("edge attributes", None), optional=True),
         "sources.edge_marks": Form(MARKS, ("edge marks", None), None),
+        "sources.root": Form(
+            INT, ("subgraphs", "roots"), NONE, "largest graph", optional=all(step.op != "root" for step in program.steps)
+        ),
     }
 
 

@@ -32,7 +32,6 @@ from enfa.batch.file.packing import pack, unpack
 from enfa.batch.file.program import program_from
 from enfa.batch.programs import CompiledProgram
 from enfa.edits import Policy
-from enfa.plan.expand import largest_value
 from enfa.plan.intern import KeyTable
 from enfa.plan.steps.distinct import StepRows
 from enfa.plan.steps.slice import StepSources
@@ -219,7 +218,6 @@ def load_compiled(
     if "graphs.node_ptr" in arrays:
         return CompiledProgram(key, policy, program, cls, graphs=graphs_from(arrays), y=y, graph_attr=attr)
     given = {name.removeprefix("sources."): array for name, array in arrays.items() if name.startswith("sources.")}
-    limits = largest_value(given["x"]), largest_value(given.get("edge_attr"))
-    sources = StepSources(program, **{"edge_attr": None, "root": None, "limits": limits, **given})
+    sources = StepSources(program, **{"edge_attr": None, "root": None, **given})
     rows = [_rows(arrays, number) for number in range(len(program.steps))]
     return CompiledProgram(key, policy, program, cls, rows=rows, sources=sources, y=y, graph_attr=attr)

@@ -46,7 +46,7 @@ class Round:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        return self.bag.tables[self.read].num_rows, self.links.num_rows
+        return self.bag.num_rows(self.read), self.links.num_rows
 
     def watch(self, conv: MessagePassing) -> Watch:
         return Watch(type(conv).__name__, (self.ends.shape[1], *self.sizes))

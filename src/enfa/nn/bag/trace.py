@@ -35,6 +35,7 @@ class TracingBag(Bag):
     written: Written
     dropout: bool
     loopless: bool
+    apart: bool
     needs: set[tuple[int, str]]
     tracing = True
 
@@ -56,6 +57,9 @@ class TracingBag(Bag):
 
     def note_dropout(self, draws: bool) -> None:
         self.dropout = True
+
+    def note_graphs(self) -> None:
+        self.apart = True
 
     def note_loops(self) -> None:
         self.loopless = True
@@ -100,11 +104,12 @@ def trace(
     bag: Any = full_step_plan(small, edits, Program((Step("start", "pairs"),)), TracingBag, written)
     attr, mark = edge_tables(small.edge_attr, edits.edge_marks)  # no step so far, but some may read edges
     bag.edge_rows, bag.edge_mark_rows = None if attr is None else tensor(attr), tensor(mark)
-    bag.graph_attr = {name: value[place : place + 1].detach() for name, value in graph_attr.items()}
     bag.root_nodes = None if edits.root is None else tensor(edits.root)
+    bag.graph_attr = {name: value[place : place + 1].detach() for name, value in graph_attr.items()}
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
     bag = in_precision_of(model, bag if device.type == "cpu" else bag.to(device))
-    bag.written, bag.dropout, bag.loopless, bag.needs = written, False, False, set()
+    bag.written, bag.needs, bag.of_graph = written, set(), torch.zeros_like(bag.feature)
+    bag.dropout = bag.loopless = bag.apart = False
     training = [m for m in model.modules() if m.training]
     model.eval()
     try:
@@ -113,7 +118,7 @@ def trace(
     finally:
         for module in training:
             module.training = True
-    share = getattr(model, "share", None) or ("graph" if bag.dropout else "dataset")
+    share = getattr(model, "share", None) or ("graph" if bag.dropout or bag.apart else "dataset")
     return Program(bag.program.steps, share, not bag.loopless, dropout=bag.dropout, needs=frozenset(bag.needs))
 
 

@@ -16,6 +16,7 @@ from torch import Tensor
 from enfa.edits.edits import chosen_subgraphs
 from enfa.graphs.graphset import ranges
 from enfa.plan.arrays import tensor
+from enfa.plan.expand import largest_value
 from enfa.plan.intern import KeyTable
 from enfa.plan.kernels.slice import add_sums, add_up, enter_counts
 from enfa.plan.order import each_once
@@ -42,8 +43,8 @@ class StepSources:
         self.start_graph: np.ndarray = arrays["start_graph"]
         self.x: np.ndarray = arrays["x"]
         self.marks: np.ndarray = arrays["marks"]
-        self.limits = arrays["limits"]
         self.root: np.ndarray | None = arrays["root"]  # int64 [S, roots], counted within each graph
+        self.limits = largest_value(arrays["x"]), largest_value(arrays["edge_attr"])
         self.edge_attr, self.edge_mark = edge_tables_of(program, arrays["edge_attr"], arrays["edge_marks"])
 
 
@@ -288,10 +289,9 @@ class StepSlicer:
             position = np.full(len(s.node_ptr), -1, np.int64)
             position[bags.graphs] = np.arange(len(bags.graphs))
             of_graph = tensor(position[s.start_graph[own]])
-        tables[0].start = feature = torch.arange(len(start))
         plan = self.cls(
             kind="distinct", program=s.program, num_graphs=len(bags.graphs),
-            x_rows=tensor(s.x[s.start_feature[own]]), feature=feature,
+            x_rows=tensor(s.x[s.start_feature[own]]), feature=torch.arange(len(start)),
             mark_rows=tensor(s.marks), marked=tensor(mark), of_graph=of_graph,
             edge_rows=None if s.edge_attr is None else tensor(s.edge_attr), edge_mark_rows=tensor(s.edge_mark),
             tables=tables, num_nodes=bags.count["nodes"], num_subgraphs=bags.count["subgraphs"],

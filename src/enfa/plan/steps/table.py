@@ -29,7 +29,6 @@ class Table(Arrays):
     sums: Sums | None = None  # across, root, pool: rows of the step read; of a pool with ``parts``: lists that it adds up
     parts: Sums | None = None  # pool of pairs: the lists of each subgraph
     place: Tensor | None = None  # int64: the row of every node or subgraph, in order
-    start: Tensor | None = None  # int64 [R], the first table: ``StepPlan.feature``
     cache: dict[str, Any] = field(default_factory=dict, repr=False, init=False)
 
     @property
@@ -39,7 +38,8 @@ class Table(Arrays):
                 return len(lists.ptr) - 1
         if self.links is not None:
             return self.links.num_rows
-        held = next(array for array in (self.own, self.start, self.copies) if array is not None)
+        held = self.copies if self.own is None else self.own
+        assert held is not None  # of the first table, StepPlan.num_rows knows
         return len(held)
 
     @property
@@ -97,7 +97,7 @@ class StepPlan(Arrays):
         )
 
     def __repr__(self) -> str:
-        rows = " ".join(str(table.num_rows) for table in self.tables)
+        rows = " ".join(str(self.num_rows(number)) for number in range(len(self.tables)))
         return (
             f"{type(self).__name__}({self.kind}, {self.num_graphs} graphs, {self.num_subgraphs} subgraphs, "
             f"{self.num_pairs} (subgraph, node) pairs)\n"
