@@ -20,7 +20,7 @@ from enfa.edits import (
 )
 from enfa.nn import DSGNN, DSSGNN, CountedBatchNorm
 from enfa.nn.bag import Bag, Rows, compile, lift, load_compiled, make_plan, trace
-from enfa.plan import Plan, Spec
+from enfa.plan.steps import Program
 
 __version__ = "0.1.0"
 
@@ -36,11 +36,10 @@ __all__ = [
     "EgoNets",
     "NodeDeletion",
     "NodeMarking",
-    "Plan",
     "Policy",
+    "Program",
     "Reconstruction",
     "Rows",
-    "Spec",
     "Subgraph",
     "Subsample",
     "compile",

@@ -20,7 +20,7 @@ from enfa.batch.positions import positions
 from enfa.batch.programs import CompiledProgram
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
-from enfa.nn.bag import Bag, make_bag
+from enfa.nn.bag import Bag, make_plan
 from enfa.testing import degenerate_graphs, random_graphs
 
 
@@ -42,7 +42,7 @@ def test_slices_give_what_full_plans_give(kind: type[nn.Module], pairs: int, mon
     assert compiled.cost().rows == compiled[:].cost().rows  # what counts nothing is not there
     for chosen in ([0], [3, 1], [5, 17, 2, 9], list(range(len(graphs)))[::-1]):
         plan = compiled[chosen]
-        full = make_bag([graphs[g] for g in chosen], policy, model, "full")
+        full = make_plan([graphs[g] for g in chosen], policy, model, "full")
         full.graph_ids = plan.graph_ids  # dropout's masks depend on the place of a graph in its dataset
         for train in (True, False):
             found, expected = (_output(model, bag, train) for bag in (plan, full))
@@ -73,7 +73,7 @@ def test_loaders_take_them() -> None:
 
 def test_another_model_is_refused_by_both_names() -> None:
     graphs = random_graphs(3, 6, seed=1)
-    bag = make_bag(graphs, enfa.NodeMarking(), Net())
+    bag = make_plan(graphs, enfa.NodeMarking(), Net())
     other = next(kind for kind in MODELS if kind.__name__ == "Context")()
     with pytest.raises(ValueError, match=r"asks for a step that its plan does not hold: nodes, across 1(.|\n)*propagate 0"):
         other(bag)
@@ -84,7 +84,7 @@ def test_other_kinds_are_planned_anew(plan: str) -> None:
     graphs, model = random_graphs(4, 6, seed=1), Net().double().eval()
     compiled = enfa.compile(graphs, enfa.NodeMarking(), model, kind=plan, progress=False)
     assert compiled[[1]].kind == plan and len(compiled[-1:].tables) == 7
-    full = make_bag([graphs[3], graphs[1]], enfa.NodeMarking(), model, "full")
+    full = make_plan([graphs[3], graphs[1]], enfa.NodeMarking(), model, "full")
     torch.testing.assert_close(model(compiled[[3, 1]]), model(full), rtol=1e-10, atol=1e-10)
 
 
@@ -199,7 +199,7 @@ def test_several_threads_slice_one_dataset() -> None:
 
 def test_attributes_of_graphs_ride_along(case: Case, compiled: CompiledProgram) -> None:
     graphs = graphs_of(case)
-    for plan in (compiled[[4, 1]], make_bag([graphs[4], graphs[1]], case.policy, case.made())):
+    for plan in (compiled[[4, 1]], make_plan([graphs[4], graphs[1]], case.policy, case.made())):
         assert plan.graph_attr["weight"].tolist() == [4, 1] and plan.graph_attr["weight"].dtype == plan.mark_rows.dtype
         assert plan.graph_attr["several"].shape == (2, 2, 3) and plan.graph_attr["several"][:, 1, 2].tolist() == [4, 1]
         assert plan.graph_attr.keys() == {"weight", "several"}
@@ -211,7 +211,7 @@ def test_attributes_with_a_gradient() -> None:
     graphs, case = random_graphs(3, 5, seed=1, edge_channels=2), CASES["ds, degrees"]
     for graph in graphs:
         graph.weight = torch.ones(1, dtype=torch.float64, requires_grad=True)
-    case.made()(make_bag(graphs, case.policy, case.made())).sum().backward()
+    case.made()(make_plan(graphs, case.policy, case.made())).sum().backward()
     assert [graph.weight.grad.tolist() for graph in graphs] == [[2.0]] * 3
     with pytest.raises(ValueError, match="Expected 'weight' without a gradient to compile"):
         case.compiled(graphs)

@@ -17,7 +17,7 @@ from torch_geometric.nn import MLP, GINConv, GINEConv
 import enfa
 from enfa.batch.compile_program import compile_program
 from enfa.batch.programs import CompiledProgram
-from enfa.nn.bag import make_bag, trace
+from enfa.nn.bag import make_plan, trace
 from enfa.plan.steps.step import Program
 from enfa.testing import degenerate_graphs, random_graphs
 
@@ -130,7 +130,7 @@ def outputs(model: nn.Module, bag: enfa.Bag) -> list[Tensor]:
 def assert_exact(case: Case, plan: enfa.Bag, graphs: Sequence[Data]) -> None:
     """A plan gives what the full plan of the same graphs gives."""
     model = case.made()
-    full = make_bag(graphs, case.policy, model, "full")
+    full = make_plan(graphs, case.policy, model, "full")
     full.graph_ids = plan.graph_ids  # dropout's masks depend on the place of a graph in its dataset
     assert plan.num_graphs == len(graphs)
     torch.testing.assert_close(outputs(model, plan), outputs(model, full), rtol=1e-10, atol=1e-10)

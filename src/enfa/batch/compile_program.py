@@ -23,6 +23,7 @@ from enfa.graphs.attributes import graph_attributes
 from enfa.graphs.labels import labels
 from enfa.plan.gradients import refuse_gradients
 from enfa.plan.steps.arrange import arrange_steps
+from enfa.plan.steps.check import check_program
 from enfa.plan.steps.distinct import StepRows, step_rows_of
 from enfa.plan.steps.make import sources_of_steps
 from enfa.plan.steps.merge import merge_steps
@@ -98,21 +99,26 @@ def compile_program(
     threads: int | None = None,
     ahead: bool = True,
     dtype: Any = None,
-    checked: tuple[GraphSet, dict[str, Tensor]] | None = None,
+    checked: tuple[GraphSet, Edits, dict[str, Tensor]] | None = None,
 ) -> CompiledProgram:
     """Compile a PyG dataset, or a list of graphs, for one policy and one program. See :func:`enfa.compile`.
 
     ``cls``: what plans are made as; ``dtype``: numpy's floating-point type of features, if not their own; ``checked``: the
-    graphs and their attributes, where these have been looked at.
+    graphs, the policy's edits and the graphs' attributes, where these have been looked at.
     """
     if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
         raise ValueError(f"Expected threads to be an integer >= 1, or None for as many as there are cores, got {threads!r}")
-    graphs, attr = (check_graphs(dataset), graph_attributes(dataset)) if checked is None else checked
+    if checked is None:
+        graphs = check_graphs(dataset)
+        edits, attr = edits_by(policy, graphs), graph_attributes(dataset)
+    else:
+        graphs, edits, attr = checked
+    check_program(program, graphs, edits, repr(policy))
     refuse_gradients(dataset)
     for name, value in attr.items():
         if value.requires_grad:
             raise ValueError(f"Expected '{name}' without a gradient to compile, got requires_grad=True: use enfa.make_plan")
-    y, edits = labels(dataset), edits_by(policy, graphs)
+    y = labels(dataset)
     given, changed = fingerprint(graphs, edits, y, attr), None
     if dtype is not None:
         before = graphs, edits, attr

@@ -17,7 +17,7 @@ import enfa
 from enfa.edits import GraphView
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
-from enfa.nn.bag import Bag, make_bag, trace
+from enfa.nn.bag import Bag, make_plan, trace
 from enfa.nn.bag.pools import _written_out
 from enfa.plan import hubs
 from enfa.plan.steps.builder import start_kinds
@@ -78,7 +78,7 @@ def _keys(bag: Bag, number: int, names: list[list[int]]) -> list:
 @by_case
 def test_rows_count_each_and_are_no_two_the_same(kind: type[nn.Module] | int, name: str) -> None:
     model, graphs = _model(kind, name)
-    full, bag = (make_bag(graphs, EVERY[name], model, plan) for plan in ("full", "distinct"))
+    full, bag = (make_plan(graphs, EVERY[name], model, plan) for plan in ("full", "distinct"))
     edits = edits_by(EVERY[name], check_graphs(graphs))
     rows = [list(range(table.num_rows)) for table in bag.tables]
     classes: list[list[int]] = []  # by brute force: rows that read the same classes are of one class
@@ -127,7 +127,7 @@ def _ring(nodes: int) -> Data:
 
 def test_ego_rows_are_those_within_some_hops_of_an_edit_and_those_of_the_graph() -> None:
     """Eq. 3-5: on a ring of 20, 2 i + 1 rows of every subgraph after i rounds, and one for each node."""
-    bag = make_bag([_ring(20)], enfa.NodeMarking(), Net(), "ego")
+    bag = make_plan([_ring(20)], enfa.NodeMarking(), Net(), "ego")
     for i, table in enumerate(bag.tables[:5]):
         assert table.num_rows == 20 * (2 * i + 1) + 20 and table.copies is not None and table.total == 20 * 20
         assert sorted(table.copies.tolist()) == [1] * (20 * (2 * i + 1)) + [20 - (2 * i + 1)] * 20
@@ -146,7 +146,7 @@ def test_ego_rows_of_hubs_are_not_shared() -> None:
     leaves = torch.arange(1, 101)
     there = torch.stack([leaves, torch.zeros_like(leaves)])
     star = Data(x=torch.zeros(101, 3), edge_index=torch.cat([there, there.flip(0)], 1))
-    ego, distinct = (make_bag([star], _Twice(), Net(), kind) for kind in ("ego", "distinct"))
+    ego, distinct = (make_plan([star], _Twice(), Net(), kind) for kind in ("ego", "distinct"))
     assert (ego.tables[1].num_rows, distinct.tables[1].num_rows) == (99 + 2, 1 + 1)
 
 
@@ -154,4 +154,4 @@ def test_too_many_pairs_are_refused_before_they_are_written_out(monkeypatch: pyt
     monkeypatch.setattr(hubs, "STORED", 30)
     model = next(kind for kind in ROOTED if kind.__name__ == "Rooted")()
     with pytest.raises(ValueError, match=r"^Expected at most 30 \(subgraph, node\) pairs to write out .*, got 36: "):
-        make_bag([enfa.testing.random_graph(6, 0)], enfa.NodeMarking(), model)
+        make_plan([enfa.testing.random_graph(6, 0)], enfa.NodeMarking(), model)

@@ -17,7 +17,7 @@ import enfa
 from enfa.batch.compile_program import in_precision
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
-from enfa.nn.bag import Bag, make_bag, trace
+from enfa.nn.bag import Bag, make_plan, trace
 from enfa.plan.arrays import Arrays
 from enfa.plan.steps.distinct import step_rows_of
 from enfa.plan.steps.make import sources_of_steps
@@ -53,7 +53,7 @@ def test_slices_are_plans_of_their_graphs(seed: int, name: str) -> None:
     several = [rng.permutation(len(GRAPHS))[: rng.integers(3, len(GRAPHS) + 1)] for _ in range(4)]
     for chosen in (*several, several[0], np.arange(len(GRAPHS))):
         found = slicer.plan(chosen)
-        alone = make_bag([GRAPHS[g] for g in chosen], EVERY[name], model)
+        alone = make_plan([GRAPHS[g] for g in chosen], EVERY[name], model)
         for step, mine, theirs in zip(found.program.steps, found.tables, alone.tables, strict=True):
             assert (mine.num_rows, mine.total) == (theirs.num_rows, theirs.total), step
             assert mine.copies is None or sorted(mine.copies.tolist()) == sorted(theirs.copies.tolist()), step

@@ -75,8 +75,16 @@ class Bag(StepPlan):
         """Pairs of different graphs are told apart."""
         if self.program.share != "graph":
             raise ValueError(
-                "The model tells graphs apart, and its plan shares rows between them. Make a plan with this model, which must not "
-                "ask for share='dataset'"
+                "The model tells graphs apart, and its plan shares rows between them. Make a plan with this model, which must "
+                "not ask for share='dataset'"
+            )
+
+    def note_counts(self, reads: bool) -> None:
+        """Rows go through a BatchNorm, and ``reads``: what it computes depends on how often they count."""
+        if reads and not self.program.counted:
+            raise ValueError(
+                "The model has a BatchNorm on Rows, and its plan was made for one that has none, so it leaves out rows. Make a "
+                "plan with this model"
             )
 
     def note_loops(self) -> None:
@@ -188,11 +196,8 @@ class Bag(StepPlan):
             h, score = like.of(self.moved(h, like.number)), like.of(self.moved(score, like.number))
         target = "subgraphs" if h.kind == "pairs" else "graphs"
         number = self.step(Step("pool", target, (h.number,)))
-        table = self.tables[number]
         value = self._pooled(h, number, how, None if score is None else score.value)
-        if target == "subgraphs":
-            return self._rows(value, number)
-        return value if table.place is None else value.index_select(0, table.place)
+        return self._rows(value, number) if target == "subgraphs" else value
 
     def spread(self, h: Rows | Tensor) -> Rows:
         """Subgraphs, nodes or graphs -> pairs: every pair gets the row of its subgraph, of its node, or of its graph.

@@ -19,6 +19,7 @@ from enfa.nn.bag.bag import Bag
 from enfa.nn.rowwise.rows import Rows
 from enfa.plan.arrays import tensor
 from enfa.plan.expand import edge_tables
+from enfa.plan.steps.check import check_step
 from enfa.plan.steps.full import Written, full_step_plan, full_table
 from enfa.plan.steps.step import Program, Step
 
@@ -33,9 +34,11 @@ class TracingBag(Bag):
     """Writes every subgraph out and makes each table when it is first asked for."""
 
     written: Written
+    policy: str
     dropout: bool
     loopless: bool
     apart: bool
+    counted: bool
     needs: set[tuple[int, str]]
     tracing = True
 
@@ -49,6 +52,7 @@ class TracingBag(Bag):
             self.degrees = torch.bincount(torch.from_numpy(self.written.bag.dst), minlength=len(self.feature)).to(self.device)
             return 0
         if step not in self.program.steps:
+            check_step(step, self.written.graphs, self.written.edits, self.policy)
             table = full_table(self.written, step, [self.program.steps[r] for r in step.reads])
             self.tables.append(table if self.device.type == "cpu" else table.to(self.device))
             self.program = Program((*self.program.steps, step))
@@ -60,6 +64,9 @@ class TracingBag(Bag):
 
     def note_graphs(self) -> None:
         self.apart = True
+
+    def note_counts(self, reads: bool) -> None:
+        self.counted = True
 
     def note_loops(self) -> None:
         self.loopless = True
@@ -108,8 +115,8 @@ def trace(
     bag.graph_attr = {name: value[place : place + 1].detach() for name, value in graph_attr.items()}
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
     bag = in_precision_of(model, bag if device.type == "cpu" else bag.to(device))
-    bag.written, bag.needs, bag.of_graph = written, set(), torch.zeros_like(bag.feature)
-    bag.dropout = bag.loopless = bag.apart = False
+    bag.written, bag.policy, bag.needs, bag.of_graph = written, repr(policy), set(), torch.zeros_like(bag.feature)
+    bag.dropout = bag.loopless = bag.apart = bag.counted = False
     training = [m for m in model.modules() if m.training]
     model.eval()
     try:
@@ -119,7 +126,7 @@ def trace(
         for module in training:
             module.training = True
     share = getattr(model, "share", None) or ("graph" if bag.dropout or bag.apart else "dataset")
-    return Program(bag.program.steps, share, not bag.loopless, dropout=bag.dropout, needs=frozenset(bag.needs))
+    return Program(bag.program.steps, share, not bag.loopless, bag.counted, bag.dropout, frozenset(bag.needs))
 
 
 def _check_output(out: Any, name: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
 import torch
 from torch import Tensor
@@ -13,7 +13,24 @@ from enfa.plan.cost import Cost
 from enfa.plan.steps.step import Program
 from enfa.plan.table import Links, Sums
 
-__all__ = ["StepPlan", "Table"]
+__all__ = ["StepPlan", "Table", "Untold"]
+
+
+class Untold:
+    """How many there are of something in a padded batch: more than one. A captured step would go on with its first batch's."""
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise TypeError("Expected a model that reads no number of pairs, nodes or subgraphs of padded batches, got another one")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = _refuse
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __lt__ = __gt__ = __le__ = __ge__ = _refuse
+    __int__ = __float__ = __index__ = _refuse
+
+    def __repr__(self) -> str:
+        return "?"
+
+
+P = TypeVar("P", bound="StepPlan")
 
 
 @dataclass(eq=False)
@@ -86,6 +103,17 @@ class StepPlan(Arrays):
     def num_rows(self, number: int) -> int:
         """Of one step."""
         return self.tables[number].num_rows if number else len(self.feature)
+
+    @property
+    def countable(self) -> bool:
+        """Whether every BatchNorm has two rows to average, of whatever it is."""
+        return all(table.total > 1 for step, table in zip(self.program.steps, self.tables) if step.kind != "graphs")
+
+    def of_any_size(self: P) -> P:
+        """The same without the numbers that differ from batch to batch."""
+        untold: Any = Untold()
+        tables = [table.changed(total=untold) for table in self.tables]
+        return self.changed(tables=tables, num_nodes=untold, num_subgraphs=untold)
 
     def cost(self) -> Cost:
         """Rows and messages of every step that passes messages, and bytes of all arrays."""
