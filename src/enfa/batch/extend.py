@@ -63,9 +63,10 @@ def _add_rows(compiled: CompiledProgram, new: GraphSet, edits: Edits) -> None:
         added["start_graph"] = np.concatenate([old["start_graph"], added["start_graph"] + first])
     for name in ("node_ptr", "sub_ptr"):
         added[name] = np.concatenate([old[name], added[name][1:] + old[name][-1]])
+    if old["root"] is not None and old["root"].shape[1] != added["root"].shape[1]:
+        raise ValueError(f"Expected {old['root'].shape[1]} root(s) a subgraph, as compiled, got {added['root'].shape[1]}")
     for name in ("sub_size", "root"):
-        if old[name] is not None:
-            added[name] = np.concatenate([old[name], added[name]])
+        added[name] = None if old[name] is None else np.concatenate([old[name], added[name]])
     found = compile_rows(new, edits, program, kind)
     rows = deepcopy(compiled.rows) if compiled.shared else compiled.rows
     if len(edits.edge_marks) > len(old["edge_marks"]):

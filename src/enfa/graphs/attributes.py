@@ -21,7 +21,7 @@ def _value(data: Data, name: str) -> Tensor | None:
     if isinstance(value, Real):
         try:
             value = torch.as_tensor(value)
-        except (RuntimeError, OverflowError, TypeError):  # more than 64 bits
+        except (ValueError, RuntimeError, OverflowError, TypeError):  # more than 64 bits
             return None
     if not isinstance(value, Tensor) or value.layout != torch.strided or value.is_complex() or value.is_quantized:
         return None

@@ -63,9 +63,7 @@ def _table(
 def source_forms(program: Program) -> dict[str, Form]:
     """:class:`enfa.plan.steps.slice.StepSources`, of files with rows."""
     by_graph = program.share == "graph"
-    roots = any(step.op == "root" for step in program.steps)
-    root = {"sources.root": Form(INT, ("subgraphs", "roots"), NONE, "largest graph")}
-    return (root if roots else {}) | {
+    return {
         "sources.node_ptr": Form(INT, ("graphs + 1",), rises_to="nodes"),
         "sources.sub_ptr": Form(INT, ("graphs + 1",), rises_to="subgraphs"),
         "sources.sub_size": Form(INT, ("subgraphs",), below="largest graph + 1"),
