@@ -47,8 +47,13 @@ def _normed(input: Rows, weight: Tensor | None, bias: Tensor | None, eps: float,
     if input.ndim != 2:
         shape = list(input.value.shape)
         raise refuse("batch_norm", f"in training takes Rows [rows, channels], not {shape},", "use h.flatten(1)")
-    if input.bag.tables[input.number].total == 1:
+    total = input.bag.tables[input.number].total
+    if total == 1:
         raise ValueError(f"Expected more than 1 of the {input.kind} to compute BatchNorm statistics, got 1")
+    if total == 0 and running is not None:  # PyTorch's own counts the call, and leaves its statistics as they are
+        if running[2] is not None:
+            running[2].add_(1)
+        running = None
     norm = HeldNorm(input, weight, bias, eps, running)
     return Rows.holding(norm, input) if holds(input) else input.of(norm.tensor(False))
 
