@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from enfa.nn.bag.convs import convolve
 from enfa.nn.bag.edges import EdgeList
 from enfa.nn.bag.pools import attended
 from enfa.nn.convs.base import Conv
-from enfa.nn.rowwise.held import HeldColumns
+from enfa.nn.rowwise.held import HeldColumns, settle_norms
 from enfa.nn.rowwise.refusal import check_gradients, refuse
 from enfa.nn.rowwise.rows import EDGES, Rows
 from enfa.nn.segment import apply_map, gather, segment_max
@@ -44,21 +43,6 @@ class Bag(StepPlan):
 
     def need(self, number: int, *names: str) -> None:
         """The model reads these of a step (:mod:`enfa.plan.steps.derived`); noted while it is traced."""
-
-    def held_back(self, rows: Rows) -> None:
-        """Rows whose values are not computed yet."""
-        held: list[Any] = self.__dict__.setdefault("_held", [])
-        if len(held) > 64:
-            held[:] = [known for known in held if known() is not None and known().held is not None]
-        held.append(weakref.ref(rows))
-
-    def settle(self) -> None:
-        """Compute all values that were held back, before something that they read is written into."""
-        held: list[Any] = self.__dict__.setdefault("_held", [])
-        for rows in [known() for known in held]:
-            if rows is not None:
-                rows.value  # noqa: B018
-        held.clear()
 
     def note_dropout(self, draws: bool) -> None:
         """Dropout is used on rows, and ``draws``: rows are then shared within a graph only."""
@@ -181,6 +165,7 @@ class Bag(StepPlan):
         value = self._pooled(h, number, how, None if score is None else score.value)
         if target == "subgraphs":
             return self._rows(value, number)
+        settle_norms()
         return value if table.place is None else value.index_select(0, table.place)
 
     def spread(self, h: Rows) -> Rows:
@@ -208,6 +193,7 @@ class Bag(StepPlan):
         table = self.tables[h.number]
         assert table.place is not None
         self.need(h.number, "place", "places")
+        settle_norms()
         return gather(h.value, table.place, table.cache, "place")
 
     def _check(self, h: Any, kinds: Sequence[str], verb: str) -> None:
@@ -248,7 +234,7 @@ class Bag(StepPlan):
         if not isinstance(h.held, HeldColumns) or h.activated:
             return apply_map(h.value, list_maps(self, number)[0])
         found = []
-        for part in h.held.parts:
+        for part in h.held.reads:
             to_table = part.number if part.number == h.number or way(self, h.number, part.number) is not None else h.number
             if to_table == h.number:
                 found.append(apply_map(self.moved(part, h.number), list_maps(self, number)[0]))
