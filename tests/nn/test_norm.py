@@ -137,7 +137,7 @@ def test_rows_have_as_many_channels_as_the_norm(norm: type[nn.BatchNorm1d], widt
     made, rows = norm(width), counted_rows(torch.zeros(2, 3))
     with pytest.raises(ValueError, match=f"Expected {width} channels of floats for this BatchNorm, got 3 of torch.float32"):
         made(rows)
-    with pytest.raises(ValueError, match="of floats for this BatchNorm, got 3 of torch.int64"):
+    with pytest.raises(ValueError, match=r"of floats for this BatchNorm, got 3 of torch\.int64"):
         norm(3)(counted_rows(torch.zeros(2, 3, dtype=torch.int64)))
     assert not made.running_mean.any()
 

@@ -11,7 +11,7 @@ def test_pairs_that_exist_and_places_of_those_that_do_not() -> None:
     """The path a - b - c under node deletion: six pairs, two edges (in the subgraphs of a and of c)."""
     path = Data(x=torch.zeros(3, 1), edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]))
     graphs = check_graphs([path])
-    found = expand(graphs, enfa.NodeDeletion().edits(graphs), enfa.Spec(1))
+    found = expand(graphs, enfa.NodeDeletion().edits(graphs), False)
     assert found.num_rows == 6
     assert found.sub.tolist() == [0, 0, 1, 1, 2, 2] and found.node.tolist() == [1, 2, 0, 2, 0, 1]
     assert found.sub_ptr.tolist() == [0, 2, 4, 6]

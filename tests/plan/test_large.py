@@ -12,8 +12,9 @@ from torch_geometric.data import Data
 import enfa
 from enfa.batch import PackedLoader
 from enfa.graphs import check_graphs
-from enfa.plan import distinct, hubs
+from enfa.plan import hubs
 from enfa.plan.kernels.walk import HUB
+from enfa.plan.steps import builder
 from enfa.testing import assert_same_as_full, large_graph
 
 torch.set_num_threads(1)
@@ -135,7 +136,7 @@ def test_hubs_are_refused_before_anything_is_stored(monkeypatch):
     model = rooted(6000)
     monkeypatch.setattr(hubs, "STORED", 2**24)
     with monkeypatch.context() as patch, pytest.raises(ValueError, match=r"got 17\d{6}, which take 0\.1 GiB as keys alone"):
-        patch.setattr(distinct, "walk", None)
+        patch.setattr(builder, "walk", None)
         enfa.make_plan([graph], enfa.NodeMarking(), model.spec)
     few = large_graph(6000, 2, kinds=2, hub=5000)
     plan = enfa.make_plan([few], enfa.NodeMarking(), model.spec)

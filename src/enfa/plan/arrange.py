@@ -11,60 +11,17 @@ from __future__ import annotations
 import numpy as np
 
 from enfa.plan.distinct import DistinctLayer, DistinctRows
-from enfa.plan.intern import KeyTable, packed, renumbered
-from enfa.plan.kernels.arrange import meet_graphs, renumber
+from enfa.plan.intern import renumbered
+from enfa.plan.kernels.arrange import meet_graphs
 from enfa.plan.runs import mates_of, owners_of
-from enfa.plan.wanted import Numbers, Wanted, items_of
+from enfa.plan.steps.arrange import Arranger, Order
 
-__all__ = ["Arranger", "Order", "arrange"]
+__all__ = ["arrange"]
 
 _NONE = np.zeros(0, np.int32)
 
 
-class Order:
-    """A new order of a table's rows: those that many graphs use, then the others, as they are met."""
-
-    def __init__(self, table: KeyTable, owner: np.ndarray | None = None) -> None:
-        self.table, self.owner, self.wanted = table, owner, Wanted(Numbers(len(table)))
-
-    def rows(self) -> np.ndarray:
-        """int32: the rows in their new order. No more are met, and those that were not are left out: they count nothing."""
-        rows = self.wanted.rows
-        if self.owner is not None:
-            # by pair of graphs: rows of its first one, of both, of its second one
-            owner = self.owner[rows]
-            key = np.where(owner < 0, -1, owner ^ (owner >> 1 & 1))
-            rows[:] = rows[np.argsort(key, kind="stable")]
-            self.number[rows] = np.arange(len(rows), dtype=np.int32)
-        return rows
-
-    @property
-    def number(self) -> np.ndarray:
-        """int32: the new number of every row that was met, once all are; of no others."""
-        return self.wanted.numbers.number
-
-
-class Arranger:
-    """Takes tables apart, in their new orders, and puts them together once all orders are known."""
-
-    def __init__(self) -> None:
-        self.apart: list[tuple[KeyTable, tuple[np.ndarray, ...], Order | None, Order | None]] = []
-
-    def take(self, order: Order, own: Order | None, item: Order | None) -> None:
-        """No more rows of a table are met: its keys follow one another in the new order, and meet what they name."""
-        table = order.table
-        rows = order.rows()
-        owns = table.own_of(rows)
-        ptr, named, rest = items_of(table, rows)
-        items = packed(named, rest)
-        table.heads = table.items = np.empty(0, np.int64)  # memory: one table at a time is there twice
-        table.hashes, table.slots = np.empty(0, np.uint64), _NONE  # hashed again when keys are added
-        self.apart.append((table, (owns, ptr, items), own, item))
-        if own is not None:
-            own.wanted.add(owns)
-        if item is not None:
-            item.wanted.replace(named)
-
+class _Layers(Arranger):
     def layer(
         self, layer: DistinctLayer, of_node: np.ndarray, table: Order, before: Order, reads_input: bool
     ) -> np.ndarray:
@@ -82,13 +39,6 @@ class Arranger:
         self.take(rows, before, before)
         return of_node
 
-    def join(self) -> None:
-        for table, (own, ptr, items), own_order, item_order in self.apart:
-            numbers = (_NONE if order is None else order.number for order in (own_order, item_order))
-            table.heads, table.items = np.empty(len(own) + 1, np.int64), items
-            table.size[:] = len(own), len(items)
-            renumber(own, ptr, items, *numbers, table.heads)
-
 
 def arrange(rows: DistinctRows, sub_ptr: np.ndarray, reads_input: bool) -> None:
     """Number the rows of all tables anew, in place, and leave out those that count nothing. Cost: some passes over the tables.
@@ -99,7 +49,7 @@ def arrange(rows: DistinctRows, sub_ptr: np.ndarray, reads_input: bool) -> None:
     owners: list[np.ndarray | None] = [None] * (len(rows.layers) + 1)
     if rows.layers[-1].mix is None:
         of_deltas, owners[:] = owners_of(rows, sub_ptr, mates_of(rows, sub_ptr))
-    top, arranger = Order(rows.layers[-1].table, owners[-1]), Arranger()
+    top, arranger = Order(rows.layers[-1].table, owners[-1]), _Layers()
     ids = np.empty(len(rows.base_row) + int(rows.deltas.size[1]), np.int32)
     seen = np.zeros(len(rows.deltas), bool)
     deltas = rows.deltas.heads, rows.deltas.items

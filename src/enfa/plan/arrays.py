@@ -7,11 +7,20 @@ from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any, TypeVar
 
+import numpy as np
+import torch
 from torch import Tensor
 
-__all__ = ["Arrays", "Places"]
+__all__ = ["Arrays", "Places", "tensor"]
 
 T = TypeVar("T", bound="Arrays")
+
+
+def tensor(array: np.ndarray) -> Tensor:
+    """int64 for index arrays, whatever they were; copies only where it must."""
+    if array.dtype.kind in "iu" and array.dtype != np.int64:
+        array = array.astype(np.int64)
+    return torch.from_numpy(array if array.flags.c_contiguous else np.ascontiguousarray(array))
 
 
 @dataclass(eq=False)
@@ -28,6 +37,15 @@ class Arrays:
         ``cached=False`` leaves out what was derived from the arrays.
         """
         return _mapped(self, change, cached, {})
+
+    def changed(self: T, **changes: Any) -> T:
+        """``dataclasses.replace`` that keeps what was derived."""
+        new = replace(self, **changes)
+        kind: Any = type(self)
+        for name, derived in _names(kind):
+            if derived:
+                setattr(new, name, getattr(self, name))
+        return new
 
     def to(self: T, device: Any, non_blocking: bool = False) -> T:
         return self.map(lambda t: t if t.is_meta else t.to(device, non_blocking=non_blocking))

@@ -17,10 +17,12 @@ import torch
 from enfa.edits import Edits
 from enfa.graphs import GraphSet
 from enfa.graphs.graphset import ranges
+from enfa.plan.arrays import tensor
 from enfa.plan.expand import Expanded, edge_tables, expand, largest_values
-from enfa.plan.full import graph_links, node_sums, read_off, tensor
+from enfa.plan.full import read_off
 from enfa.plan.hops import PivotHops, pivot_hops
 from enfa.plan.spec import Spec
+from enfa.plan.steps.full import graph_links, node_sums
 from enfa.plan.table import Context, Layer, Links, Plan, Readout, Sums
 
 __all__ = ["ego_plan"]
@@ -43,13 +45,13 @@ def ego_plan(graphs: GraphSet, edits: Edits, spec: Spec, hops: PivotHops | None 
     """``hops`` may come from an earlier plan with as many layers or more."""
     limit = spec.num_layers + 1
     hops = pivot_hops(graphs, edits, limit) if hops is None else hops.within(limit)
-    bag = expand(graphs, edits, spec)
+    bag = expand(graphs, edits, spec.edge_attr)
     pairs, nodes = bag.num_rows, graphs.num_nodes
 
     sub = np.repeat(np.arange(edits.num_subgraphs), np.diff(hops.ptr))
     ego = bag.place[bag.pair_ptr[sub] + hops.node - graphs.node_ptr[edits.graph[sub]]]
     ptr, src, kind = _ego_links(bag, ego, hops.hop, limit)
-    base = graph_links(graphs, edits, spec, first=pairs)
+    base = graph_links(graphs, edits, spec.edge_attr, first=pairs)
     links = Links(
         torch.cat([tensor(ego), base.self_row]),
         torch.cat([tensor(ptr), base.in_ptr[1:].long() + int(ptr[-1])]),
@@ -57,7 +59,7 @@ def ego_plan(graphs: GraphSet, edits: Edits, spec: Spec, hops: PivotHops | None 
         torch.cat([tensor(kind), base.in_edge]),
     )
     seen = np.concatenate([bag.node, np.arange(nodes)])  # node of each row of a table
-    encoder = graph_links(graphs, edits, spec) if spec.context_encoder else None
+    encoder = graph_links(graphs, edits, spec.edge_attr) if spec.context_encoder else None
     layers = []
     for i in range(1, spec.num_layers + 1):
         near = np.flatnonzero(hops.hop <= i)
@@ -74,7 +76,7 @@ def ego_plan(graphs: GraphSet, edits: Edits, spec: Spec, hops: PivotHops | None 
             Layer(links, tensor(copies), tensor(source), context, None if context is None else tensor(seen))
         )
     degree = np.concatenate([np.bincount(bag.dst, minlength=pairs), np.diff(graphs.in_ptr)])
-    attr, edge_mark = edge_tables(graphs.edge_attr, edits.edge_marks, spec)
+    attr, edge_mark = edge_tables(graphs.edge_attr, edits.edge_marks, spec.edge_attr)
     return Plan(
         kind="ego",
         spec=spec,

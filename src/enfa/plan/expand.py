@@ -9,7 +9,6 @@ import numpy as np
 from enfa.edits import DELETE, Edits
 from enfa.graphs import GraphSet
 from enfa.graphs.graphset import ranges
-from enfa.plan.spec import Spec
 
 __all__ = ["Expanded", "edge_tables", "expand", "largest_value", "largest_values"]
 
@@ -35,8 +34,8 @@ class Expanded:
         return len(self.sub)
 
 
-def expand(graphs: GraphSet, edits: Edits, spec: Spec) -> Expanded:
-    """Write all subgraphs out. Memory: proportional to the bags, n squared under node marking."""
+def expand(graphs: GraphSet, edits: Edits, edges: bool) -> Expanded:
+    """Write all subgraphs out; ``edges``: with the kinds of their edges. Memory: n squared under node marking."""
     graph, subs = edits.graph, np.arange(edits.num_subgraphs)
     nodes = np.diff(graphs.node_ptr)[graph]
     pair_ptr = np.concatenate([[0], np.cumsum(nodes)])
@@ -60,7 +59,7 @@ def expand(graphs: GraphSet, edits: Edits, spec: Spec) -> Expanded:
     value[edits.edge + np.repeat(edge_shift, np.diff(edits.edge_ptr))] = edits.edge_value
     src, dst = place[graphs.src[edge] + shift[of_sub]], place[graphs.dst[edge] + shift[of_sub]]
     keep = (value != DELETE) & (src >= 0) & (dst >= 0)
-    kind = (graphs.edge_kind[edge] * len(edits.edge_marks) + value)[keep] if spec.edge_attr else 0 * edge[keep]
+    kind = (graphs.edge_kind[edge] * len(edits.edge_marks) + value)[keep] if edges else 0 * edge[keep]
     rows = np.bincount(sub[here], minlength=edits.num_subgraphs)
     return Expanded(
         sub[here], node[here], mark[here], np.concatenate([[0], np.cumsum(rows)]), place, pair_ptr,
@@ -69,13 +68,14 @@ def expand(graphs: GraphSet, edits: Edits, spec: Spec) -> Expanded:
 
 
 def edge_tables(
-    edge_attr: np.ndarray | None, edge_marks: np.ndarray, spec: Spec
+    edge_attr: np.ndarray | None, edge_marks: np.ndarray, edges: bool = True
 ) -> tuple[np.ndarray | None, np.ndarray]:
     """``(edge_attr, edge_mark)`` by edge kind: every distinct attribute row with every mark.
 
     Attribute row k with mark m is kind ``k * marks + m``, so that new attribute rows can be added behind the old.
+    Without ``edges`` there is one kind, of which nothing is read.
     """
-    if not spec.edge_attr:
+    if not edges:
         return None, np.zeros((1, edge_marks.shape[1]), np.float32)
     if edge_attr is None:
         return None, edge_marks

@@ -9,32 +9,13 @@ import torch
 
 from enfa.edits import Edits
 from enfa.graphs import GraphSet
+from enfa.plan.arrays import tensor
 from enfa.plan.expand import Expanded, edge_tables, expand, largest_values
 from enfa.plan.spec import Spec
+from enfa.plan.steps.full import graph_links, node_sums
 from enfa.plan.table import Context, Layer, Links, Plan, Readout, Sums
 
-__all__ = ["full_plan", "graph_links", "node_sums", "read_off", "tensor"]
-
-
-def tensor(array: np.ndarray) -> torch.Tensor:
-    """int64 for index arrays, whatever they were; copies only where it must."""
-    if array.dtype.kind in "iu" and array.dtype != np.int64:
-        array = array.astype(np.int64)
-    return torch.from_numpy(array if array.flags.c_contiguous else np.ascontiguousarray(array))
-
-
-def node_sums(node: np.ndarray, row: np.ndarray, count: np.ndarray, nodes: int) -> Sums:
-    """For every node the sum of its rows."""
-    order = np.argsort(node, kind="stable")
-    ptr = np.concatenate([[0], np.cumsum(np.bincount(node, minlength=nodes))])
-    return Sums(tensor(ptr), tensor(row[order]), tensor(count[order]))
-
-
-def graph_links(graphs: GraphSet, edits: Edits, spec: Spec, first: int = 0) -> Links:
-    """A layer over the original graphs, whose nodes are rows ``first``, ``first + 1``, … of the table before."""
-    kind = graphs.edge_kind * len(edits.edge_marks) if spec.edge_attr else np.zeros(graphs.num_edges, np.int64)
-    own = np.arange(graphs.num_nodes) + first
-    return Links(tensor(own), tensor(graphs.in_ptr), tensor(graphs.src + first), tensor(kind))
+__all__ = ["full_plan", "read_off"]
 
 
 def read_off(graphs: GraphSet, edits: Edits, spec: Spec, bag: Expanded) -> dict[str, Any]:
@@ -52,7 +33,7 @@ def read_off(graphs: GraphSet, edits: Edits, spec: Spec, bag: Expanded) -> dict[
 
 def full_plan(graphs: GraphSet, edits: Edits, spec: Spec) -> Plan:
     """Rows are (subgraph, node) pairs and the same in every table."""
-    bag = expand(graphs, edits, spec)
+    bag = expand(graphs, edits, spec.edge_attr)
     rows = np.arange(bag.num_rows)
     degree = np.bincount(bag.dst, minlength=bag.num_rows)
     links = Links(
@@ -62,10 +43,10 @@ def full_plan(graphs: GraphSet, edits: Edits, spec: Spec) -> Plan:
     context = None
     if spec.context is not None:
         sums = node_sums(bag.node, rows, np.ones_like(rows), graphs.num_nodes)
-        encoder = graph_links(graphs, edits, spec) if spec.context_encoder else None
+        encoder = graph_links(graphs, edits, spec.edge_attr) if spec.context_encoder else None
         context = Context(sums, encoder, torch.ones(graphs.num_nodes, dtype=torch.int64))
     seen = tensor(bag.node) if spec.context is not None else None
-    attr, edge_mark = edge_tables(graphs.edge_attr, edits.edge_marks, spec)
+    attr, edge_mark = edge_tables(graphs.edge_attr, edits.edge_marks, spec.edge_attr)
     return Plan(
         kind="full",
         spec=spec,

@@ -46,16 +46,18 @@ def changes(
     pair_ptr: np.ndarray,
     pair_node: np.ndarray,
     pair_row: np.ndarray,
+    shared: bool = True,
 ) -> tuple[np.ndarray, ...]:
     """What :func:`~enfa.plan.kernels.walk.walk` takes of hubs: for each subgraph the hubs that it changes a little, and
     the number of each change; the row of each change, not known so far; scratch.
 
-    Cost: one pass over what affected nodes send to hubs. Refuses a layer that would have to store too many messages.
+    Cost: one pass over what affected nodes send to hubs. Refuses a layer that would have to store too many messages. Not
+    ``shared``: none, for equal changes make rows of their own.
     """
     g, subs, degree = graphs, edits.num_subgraphs, np.diff(graphs.in_ptr)
     ptr, nothing = np.zeros(subs + 1, np.int64), np.empty(0, np.int32)
     change_of = np.full(g.num_nodes, -1, np.int32)
-    into_hubs = int(degree[degree > HUB].sum())
+    into_hubs = int(degree[degree > HUB].sum()) if shared else 0
     if into_hubs == 0:
         return ptr, nothing, nothing, nothing, change_of
     table, node, change = KeyTable(), np.empty(1024, np.int32), np.empty(1024, np.int32)

@@ -37,19 +37,21 @@ class KeyTable:
 
     An item is a pair of 32-bit numbers ``(a, b)``. What they mean is up to the table: for the rows of a layer
     ``own`` is the row of the same node one table before, ``a`` an incoming row and ``b`` the kind of its edge;
-    for a context or a pool ``a`` is a row and ``b`` how often it counts.
+    for a context or a pool ``a`` is a row and ``b`` how often it counts. Without ``shared``, keys may be equal: every key that
+    is added is a row of its own.
     """
 
-    def __init__(self, rows: int = 1024, items: int = 4096) -> None:
+    def __init__(self, rows: int = 1024, items: int = 4096, shared: bool = True) -> None:
+        self.shared = shared
         self.size = np.zeros(2, np.int64)  # rows, items
         self.hashes = np.empty(rows, np.uint64)
         self.heads = np.zeros(rows + 1, np.int64)  # (first item, own); behind the last row (number of items, 0)
         self.items = np.empty(items, np.int64)
-        self.slots = np.full(self._slots_for(rows), -1, np.int32)
+        self.slots = self._slots_for(rows)
 
-    @staticmethod
-    def _slots_for(rows: int) -> int:
-        return 1 << max(4, int(2 * rows + 4).bit_length())  # at most half full
+    def _slots_for(self, rows: int) -> np.ndarray:
+        """Empty ones, more than two for every row that there is room for, so that they are at most half full."""
+        return np.full(1 << max(4, int(2 * rows + 4).bit_length()) if self.shared else 0, -1, np.int32)
 
     def __len__(self) -> int:
         return int(self.size[0])
@@ -90,8 +92,9 @@ class KeyTable:
             if length >= 2**31:
                 raise ValueError(f"Expected fewer than 2^31 distinct rows in a table, got {need_rows}")
             self.hashes, self.heads = _grown(self.hashes, length), _grown(self.heads, length + 1)
-            self.slots = np.full(self._slots_for(length), -1, np.int32)
-            rehash(self.slots, self.hashes, len(self))
+            self.slots = self._slots_for(length)
+            if self.shared:
+                rehash(self.slots, self.hashes, len(self))
         if need_items > len(self.items):
             if need_items >= 2**31:  # a head has 31 bits for where they begin
                 raise ValueError(f"Expected fewer than 2^31 items in a table of keys, got up to {need_items}")

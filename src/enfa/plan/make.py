@@ -12,25 +12,19 @@ from enfa.edits.check import edits_by
 from enfa.graphs import GraphSet, check_graphs
 from enfa.graphs.labels import labels_of_graphs
 from enfa.graphs.names import unknown
-from enfa.plan.distinct import distinct_rows_of, start_kinds
+from enfa.plan.distinct import distinct_rows_of
 from enfa.plan.ego import ego_plan
 from enfa.plan.expand import largest_values
 from enfa.plan.full import full_plan
 from enfa.plan.gradients import attached, needing, numbered
 from enfa.plan.slice import Slicer, Sources
 from enfa.plan.spec import Spec
+from enfa.plan.steps.builder import start_kinds
+from enfa.plan.steps.check import KINDS, check_kind
+from enfa.plan.steps.roots import local_roots
 from enfa.plan.table import Plan
 
-__all__ = ["KINDS", "check_kind", "check_spec", "edits_of", "local_roots", "make_plan", "plan_of", "sources_of", "unknown"]
-
-KINDS = ("full", "ego", "distinct")
-
-
-def check_kind(kind: str) -> str:
-    if kind not in KINDS:
-        raise unknown("the kind of plan", kind, KINDS)
-    return kind
-
+__all__ = ["KINDS", "check_kind", "check_spec", "edits_of", "make_plan", "plan_of", "sources_of", "unknown"]
 
 def check_spec(spec: Spec) -> Spec:
     """Refuse what has a spec, a model or a plan, in its place."""
@@ -71,13 +65,6 @@ def sources_of(graphs: GraphSet, edits: Edits, spec: Spec) -> tuple[Sources, np.
         edits.keeps, local_roots(graphs, edits) if spec.output == "root" else None,
     )  # fmt: skip
     return sources, kind
-
-
-def local_roots(graphs: GraphSet, edits: Edits) -> np.ndarray | None:
-    """int64 [S, roots]: counted within each graph; -1 where there is none."""
-    if edits.root is None:
-        return None
-    return np.where(edits.root < 0, -1, edits.root - graphs.node_ptr[edits.graph][:, None])
 
 
 def plan_of(graphs: GraphSet, edits: Edits, spec: Spec, kind: str = "distinct") -> Plan:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from enfa.plan.intern import KeyTable
-from enfa.plan.kernels.runs import enter_runs
-from enfa.plan.kernels.slice import collect, descend, gather, look_up, measure
-from enfa.plan.runs import Run
+from enfa.plan.kernels.slice import collect, descend, enter_runs, gather, look_up, measure
 
-__all__ = ["Numbers", "Wanted", "firsts_of", "items_of"]
+__all__ = ["Numbers", "Wanted", "firsts_of", "items_of", "starts_of"]
 
 _LIMIT = 2**31 - 1
 
@@ -54,10 +52,10 @@ class Wanted:
         # before anything is written: a plan that is broken off leaves nothing behind that counts
         self.numbers.free = max(self.numbers.free, self.base + room)
 
-    def enter(self, run: Run, graphs: np.ndarray) -> None:
-        """Before anything else: the runs of some graphs, one behind the other."""
-        self.reserve(int((run.end[graphs] - run.begin[graphs]).sum()))
-        self.count = enter_runs(graphs, run.begin, run.end, self.numbers.number, self.base, self.found)
+    def enter(self, begin: np.ndarray, end: np.ndarray) -> None:
+        """Before anything else: the rows of some runs, one run behind the other."""
+        self.reserve(int((end - begin).sum()))
+        self.count = enter_runs(begin, end, self.numbers.number, self.base, self.found)
 
     def add(self, ids: np.ndarray) -> np.ndarray:
         """Mark rows as wanted; return their new numbers, int32."""
@@ -93,6 +91,13 @@ class Wanted:
         return self.found[: self.count]
 
 
+def starts_of(table: KeyTable, rows: np.ndarray) -> np.ndarray:
+    """int32: where the items of some rows' keys begin once they stand one behind the other."""
+    ptr = np.empty(len(rows) + 1, np.int32)
+    _check(measure(rows, table.heads, ptr))
+    return ptr
+
+
 def items_of(
     table: KeyTable, rows: np.ndarray, ptr: np.ndarray | None = None, second: type[np.signedinteger] = np.int32
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -100,9 +105,7 @@ def items_of(
 
     ``second``: another type for ``b``, which must hold all of them.
     """
-    if ptr is None:
-        ptr = np.empty(len(rows) + 1, np.int32)
-        _check(measure(rows, table.heads, ptr))
+    ptr = starts_of(table, rows) if ptr is None else ptr
     total = int(ptr[-1])
     a, b = np.empty(total + 4, np.int32), np.empty(total + 4, second)
     gather(rows, table.heads, table.items, ptr, a, b)

@@ -67,7 +67,7 @@ def written_out(policy: enfa.Policy, graph: Data) -> list[tuple[dict[int, int], 
     """Every subgraph of one graph as ({node: mark}, {(source, target): mark}); for graphs without parallel edges."""
     graph_set = check_graphs([graph])
     edits = check_edits(graph_set, policy.edits(graph_set), repr(policy))
-    bag = expand(graph_set, edits, enfa.Spec(1, edge_attr=True))
+    bag = expand(graph_set, edits, True)
     found: list[tuple[dict[int, int], dict[tuple[int, int], int]]] = [({}, {}) for _ in range(edits.num_subgraphs)]
     for sub, node, mark in zip(bag.sub.tolist(), bag.node.tolist(), bag.mark.tolist()):
         found[sub][0][node] = mark

@@ -18,7 +18,7 @@ from enfa.testing import degenerate_graphs
 def _written_out(graph: Data, policy: enfa.Policy) -> list[tuple]:
     graphs = check_graphs([graph])
     edits = policy.edits(graphs)
-    found = expand(graphs, edits, enfa.Spec(1, edge_attr=True))
+    found = expand(graphs, edits, True)
     marks = edits.marks
     subs = []
     for s in range(edits.num_subgraphs):

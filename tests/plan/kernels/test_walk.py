@@ -6,8 +6,9 @@ from cases import POLICIES
 
 import enfa
 from enfa.graphs import check_graphs
-from enfa.plan.distinct import distinct_rows_of, start_kinds
+from enfa.plan.distinct import distinct_rows_of
 from enfa.plan.intern import KeyTable
+from enfa.plan.steps.builder import start_kinds
 from enfa.testing import random_graphs
 
 

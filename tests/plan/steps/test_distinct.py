@@ -7,19 +7,20 @@ from itertools import pairwise
 
 import pytest
 import torch
-from bag_models import MODELS, ROOTED, Molecules
+from bag_models import MODELS, ROOTED, Molecules, Net
 from cases import EVERY
 from drawn import OWN, Drawn
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 import enfa
+from enfa.edits import GraphView
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
-from enfa.nn.bag import Bag, make_bag, trace
+from enfa.nn.bag import Bag, make_plan, trace
 from enfa.nn.bag.pools import _written_out
 from enfa.plan import hubs
-from enfa.plan.distinct import start_kinds
+from enfa.plan.steps.builder import start_kinds
 from enfa.plan.steps.distinct import step_rows_of
 from enfa.testing import degenerate_graphs, random_graphs
 
@@ -77,7 +78,7 @@ def _keys(bag: Bag, number: int, names: list[list[int]]) -> list:
 @by_case
 def test_rows_count_each_and_are_no_two_the_same(kind: type[nn.Module] | int, name: str) -> None:
     model, graphs = _model(kind, name)
-    full, bag = (make_bag(graphs, EVERY[name], model, plan) for plan in ("full", "distinct"))
+    full, bag = (make_plan(graphs, EVERY[name], model, plan) for plan in ("full", "distinct"))
     edits = edits_by(EVERY[name], check_graphs(graphs))
     rows = [list(range(table.num_rows)) for table in bag.tables]
     classes: list[list[int]] = []  # by brute force: rows that read the same classes are of one class
@@ -109,17 +110,48 @@ def test_keys_name_rows_that_exist(kind: type[nn.Module] | int, name: str) -> No
     program = trace(model, checked, EVERY[name])
     rows = step_rows_of(checked, edits_by(EVERY[name], checked), program, start_kinds(checked, program.share)[0])
     for step, found in zip(program.steps[1:], rows[1:]):
-        read = [len(rows[r].keys) for r in step.reads]
-        tables = [(found.keys.own, read[0] if step.op in ("propagate", "join", "spread", "diagonal") else 1)]
-        tables.append((found.keys.a, read[-1] if found.lists is None else len(found.lists)))
+        assert step.item is not None
+        item = len(rows[step.item].keys)
+        tables = [(found.keys.own, 1 if step.own is None else len(rows[step.own].keys))]
+        tables.append((found.keys.a, item if found.lists is None else len(found.lists)))
         if found.lists is not None:
-            tables.append((found.lists.a, read[0]))
+            tables.append((found.lists.a, item))
         for numbers, limit in tables:
             assert not len(numbers) or 0 <= numbers.min() <= numbers.max() < limit, step
+
+
+def _ring(nodes: int) -> Data:
+    there = torch.stack([torch.arange(nodes), (torch.arange(nodes) + 1) % nodes])
+    return Data(x=torch.zeros(nodes, 3), edge_index=torch.cat([there, there.flip(0)], 1))
+
+
+def test_ego_rows_are_those_within_some_hops_of_an_edit_and_those_of_the_graph() -> None:
+    """Eq. 3-5: on a ring of 20, 2 i + 1 rows of every subgraph after i rounds, and one for each node."""
+    bag = make_plan([_ring(20)], enfa.NodeMarking(), Net(), "ego")
+    for i, table in enumerate(bag.tables[:5]):
+        assert table.num_rows == 20 * (2 * i + 1) + 20 and table.copies is not None and table.total == 20 * 20
+        assert sorted(table.copies.tolist()) == [1] * (20 * (2 * i + 1)) + [20 - (2 * i + 1)] * 20
+    assert bag.kind == "ego" and bag.cost().edges == [2 * rows for rows in bag.cost().rows]
+
+
+class _Twice(enfa.Policy):
+    """Two subgraphs that are the same."""
+
+    def bag(self, graph: GraphView) -> list[enfa.Subgraph]:
+        return [enfa.Subgraph().delete_node(1), enfa.Subgraph().delete_node(1)]
+
+
+def test_ego_rows_of_hubs_are_not_shared() -> None:
+    """Though they are changed in the same way."""
+    leaves = torch.arange(1, 101)
+    there = torch.stack([leaves, torch.zeros_like(leaves)])
+    star = Data(x=torch.zeros(101, 3), edge_index=torch.cat([there, there.flip(0)], 1))
+    ego, distinct = (make_plan([star], _Twice(), Net(), kind) for kind in ("ego", "distinct"))
+    assert (ego.tables[1].num_rows, distinct.tables[1].num_rows) == (99 + 2, 1 + 1)
 
 
 def test_too_many_pairs_are_refused_before_they_are_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hubs, "STORED", 30)
     model = next(kind for kind in ROOTED if kind.__name__ == "Rooted")()
     with pytest.raises(ValueError, match=r"^Expected at most 30 \(subgraph, node\) pairs to write out .*, got 36: "):
-        make_bag([enfa.testing.random_graph(6, 0)], enfa.NodeMarking(), model)
+        make_plan([enfa.testing.random_graph(6, 0)], enfa.NodeMarking(), model)

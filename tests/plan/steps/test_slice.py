@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,23 +14,26 @@ from drawn import OWN, Drawn
 from torch import nn
 
 import enfa
-from enfa.batch.programs import in_precision, sources_of_steps
+from enfa.batch.compile_program import in_precision
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
-from enfa.nn.bag import Bag, make_bag, trace
+from enfa.nn.bag import Bag, make_plan, trace
+from enfa.plan.arrays import Arrays
 from enfa.plan.steps.distinct import step_rows_of
+from enfa.plan.steps.make import sources_of_steps
 from enfa.plan.steps.slice import StepSlicer
 from enfa.testing import degenerate_graphs, random_graphs
 
 GRAPHS = random_graphs(6, 7, seed=1, edge_channels=2) + list(degenerate_graphs(3, 2).values())
+GRAPHS.append(GRAPHS[0])
 # those that draw by the place of a graph in its dataset have other subgraphs in a slice
 NAMES = [name for name, policy in EVERY.items() if not isinstance(policy, enfa.Subsample)]
 
 
-def _slicer(model: nn.Module, policy: enfa.Policy) -> StepSlicer:
+def _slicer(model: nn.Module, policy: enfa.Policy, **changes: Any) -> StepSlicer:
     checked = check_graphs(GRAPHS)
     graphs, edits = in_precision(checked, edits_by(policy, checked), np.float64)
-    program = trace(model, checked, policy)
+    program = replace(trace(model, checked, policy), **changes)
     sources, start = sources_of_steps(graphs, edits, program)
     return StepSlicer(step_rows_of(graphs, edits, program, start), sources, Bag)
 
@@ -48,7 +53,7 @@ def test_slices_are_plans_of_their_graphs(seed: int, name: str) -> None:
     several = [rng.permutation(len(GRAPHS))[: rng.integers(3, len(GRAPHS) + 1)] for _ in range(4)]
     for chosen in (*several, several[0], np.arange(len(GRAPHS))):
         found = slicer.plan(chosen)
-        alone = make_bag([GRAPHS[g] for g in chosen], EVERY[name], model)
+        alone = make_plan([GRAPHS[g] for g in chosen], EVERY[name], model)
         for step, mine, theirs in zip(found.program.steps, found.tables, alone.tables, strict=True):
             assert (mine.num_rows, mine.total) == (theirs.num_rows, theirs.total), step
             assert mine.copies is None or sorted(mine.copies.tolist()) == sorted(theirs.copies.tolist()), step
@@ -64,3 +69,41 @@ def test_a_slice_of_one_graph_or_of_none() -> None:
     for g in range(len(GRAPHS)):
         torch.testing.assert_close(model(slicer.plan(np.array([g]))), every[g : g + 1], rtol=1e-10, atol=1e-10)
     assert model(slicer.plan(np.empty(0, np.int64))).shape == (0, 2)
+
+
+@pytest.mark.parametrize(("seed", "name"), list(enumerate(["mark", "delete", "mixed", "ego mark", "ego"])))
+def test_what_is_not_counted_is_as_exact(seed: int, name: str) -> None:
+    """No table has copies, and totals are known all the same."""
+    model = Drawn(200 + seed, EVERY[name], 2, 4, name in OWN, name in OWN).double().eval()
+    counting, slicer = _slicer(model, EVERY[name]), _slicer(model, EVERY[name], counted=False)
+    for chosen in (np.arange(len(GRAPHS)), np.array([5, 2, 11]), np.array([0])):
+        expected, found = counting.plan(chosen), slicer.plan(chosen)
+        assert all(table.copies is None for table in found.tables)
+        assert [table.total for table in found.tables] == [table.total for table in expected.tables]
+        assert found.num_pairs == expected.num_pairs == int(expected.tables[0].copies.sum())
+        for number in range(len(found.tables)):
+            assert found.num_rows(number) <= expected.num_rows(number)
+        torch.testing.assert_close(_run(model, found), _run(model, expected), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_plans_of_a_dataset_differ_in_nothing_but_sizes(counted: bool) -> None:
+    """Which is why they can be padded into the same arrays. Equal graphs are rows of their own."""
+    model = Drawn(5, EVERY["mark"], 2, 6, True, True).double()
+    slicer = _slicer(model, EVERY["mark"], counted=counted)
+
+    def shape(value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return value.dtype, value.shape[1:]
+        if isinstance(value, Arrays):
+            return {f.name: shape(getattr(value, f.name)) for f in fields(value)}
+        if isinstance(value, (list, dict)):
+            return [shape(v) for v in value] if isinstance(value, list) else {k: shape(v) for k, v in value.items()}
+        return type(value)
+
+    every = [slicer.plan(np.array(chosen, np.int64)) for chosen in ([], [0], [7, 3], range(len(GRAPHS)))]
+    assert all(shape(plan) == shape(every[-1]) for plan in every)
+    for plan in every:
+        for step, table in zip(plan.program.steps, plan.tables):
+            assert (table.place is None) == (step.kind in ("pairs", "graphs"))
+            assert step.kind != "graphs" or table.num_rows == plan.num_graphs

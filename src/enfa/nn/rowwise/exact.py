@@ -33,6 +33,8 @@ def counted_batch_norm(
     """:func:`torch.nn.functional.batch_norm` in which each row counts as often as it stands for something."""
     if not isinstance(input, Rows):
         raise refuse("batch_norm", "takes Rows as its input and nowhere else")
+    if input.number >= 0:
+        input.bag.note_counts(training)
     if not training:
         settle_norms(running_mean)
         return input.of(F.batch_norm(input.value, running_mean, running_var, weight, bias, False, momentum, eps))
@@ -69,7 +71,10 @@ def _normed(input: Rows, weight: Tensor | None, bias: Tensor | None, eps: float,
 def counted_module(norm: CountedBatchNorm, x: Rows) -> Rows:
     """An ordinary BatchNorm, for Rows count by themselves; but its sums are those of all processes."""
     group = process_group() if norm.training else None
-    if not (norm.training or norm.running_mean is None):
+    reads = norm.training or norm.running_mean is None
+    if x.number >= 0:
+        x.bag.note_counts(reads)
+    if not reads:
         return counted_batch_norm(x, norm.running_mean, norm.running_var, norm.weight, norm.bias, False, 0.0, norm.eps)
     running: Any = None
     if norm.training and norm.running_mean is not None:

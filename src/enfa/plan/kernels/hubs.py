@@ -78,8 +78,7 @@ def hub_changes(
                 changed[start[v]] = found[k]
                 start[v] += 1
         room = (
-            2 * (size[0] + hubs + 1) <= len(slots)
-            and size[0] + hubs < len(hashes)
+            size[0] + hubs < len(hashes)
             and size[1] + 2 * total + 2 * hubs <= len(stored)
             and hub_ptr[s] + hubs <= len(hub_node)
         )

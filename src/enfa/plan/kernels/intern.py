@@ -87,13 +87,17 @@ def sort_items(items, count):
 
 @njit(cache=True, nogil=True)
 def intern(own, items, count, slots, hashes, heads, stored, size):
-    """The row number of a key. ``size = [rows, items]`` grows; the caller has made room for one more key."""
+    """The row number of a key. ``size = [rows, items]`` grows; the caller has made room for one more key.
+
+    Without slots no key is found, so every one is new.
+    """
     h = _hash(own, items, count)
     mask = np.uint64(len(slots) - 1)
     at = h & mask
-    while True:
+    while len(slots) > 0:
         row = slots[at]
         if row < 0:
+            slots[at] = size[0]
             break
         if hashes[row] == h and second_half(heads[row]) == own:
             start = first_half(heads[row])
@@ -108,7 +112,6 @@ def intern(own, items, count, slots, hashes, heads, stored, size):
         at = (at + np.uint64(1)) & mask
     row = size[0]
     end = size[1]
-    slots[at] = row
     hashes[row] = h
     heads[row] = pack(end, own)
     for i in range(count):

@@ -17,6 +17,8 @@ __all__ = [
     "collect",
     "counting_sort",
     "descend",
+    "enter_counts",
+    "enter_runs",
     "gather",
     "head_of",
     "look_up",
@@ -52,6 +54,31 @@ def collect(ids, number, base, found, count, result):
         count += new == count
         result[i] = new
     return count
+
+
+@njit(cache=True, nogil=True)
+def enter_counts(graphs, ptr, row, count, number, base, found, so_far, total):
+    """:func:`collect` for ``row[ptr[g]:ptr[g+1]]`` of some graphs; their counts are added to ``total``, by new number."""
+    last = len(row) - 1
+    for g in graphs:
+        for k in range(ptr[g], ptr[g + 1]):
+            prefetch(number, np.int64(row[_U(min(k + _AHEAD, last))]))
+            new = number_of(_U(row[_U(k)]), number, base, found, so_far)
+            so_far += new == so_far
+            total[_U(new)] += count[_U(k)]
+    return so_far
+
+
+@njit(cache=True, nogil=True)
+def enter_runs(begin, end, number, base, found):
+    """Number the rows of some runs, one behind the other; ``number``, ``base`` and ``found`` as in :func:`collect`."""
+    at = 0
+    for k in range(len(begin)):
+        for r in range(begin[k], end[k]):
+            number[_U(r)] = base + at
+            found[_U(at)] = r
+            at += 1
+    return at
 
 
 @njit(cache=True, nogil=True)

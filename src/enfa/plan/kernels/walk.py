@@ -224,8 +224,7 @@ def walk(
                 messages += in_ptr[candidates[c] + 1] - in_ptr[candidates[c]]
         affordable = need[2] + messages <= need[3]
         room = affordable and (
-            2 * (size[0] + count + 1) <= len(slots)
-            and size[0] + count < len(hashes)
+            size[0] + count < len(hashes)
             and size[1] + messages <= len(stored)
             and next_ptr[s] + count <= len(next_node)
         )
@@ -300,11 +299,7 @@ def deltas(
     """
     for s in range(first, last):
         begin, end = pair_ptr[s], pair_ptr[s + 1]
-        if (
-            2 * (size[0] + 2) > len(slots)
-            or size[0] + 1 >= len(hashes)
-            or size[1] + 2 * (end - begin) > len(stored)
-        ):
+        if size[0] + 1 >= len(hashes) or size[1] + 2 * (end - begin) > len(stored):
             return s
         length = 0
         for q in range(begin, end):

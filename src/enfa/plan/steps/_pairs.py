@@ -110,11 +110,7 @@ def pass_between(
             if root[s] >= 0:
                 rows += ptr[s + 1] - ptr[s]
                 messages += (ptr[s + 1] - ptr[s]) * (in_ptr[root[s] + 1] - in_ptr[root[s]])
-        if (
-            2 * (size[0] + rows + 1) > len(slots)
-            or size[0] + rows >= len(hashes)
-            or size[1] + messages > len(stored)
-        ):
+        if size[0] + rows >= len(hashes) or size[1] + messages > len(stored):
             return g
         for s in range(begin, end):
             for q in range(ptr[s], ptr[s + 1]):

@@ -7,17 +7,16 @@ their keys are. What differs between steps is which rows a pair, node or subgrap
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from enfa.edits import Edits
 from enfa.graphs import GraphSet
-from enfa.plan.distinct import Builder
 from enfa.plan.intern import KeyTable, packed
-from enfa.plan.kernels.walk import deltas, root_rows
-from enfa.plan.spec import Spec
 from enfa.plan.steps._pairs import count_by_graph
+from enfa.plan.steps.builder import Builder
 from enfa.plan.steps.loops import check_loops
 from enfa.plan.steps.pairs import PairRows
 from enfa.plan.steps.roots import own_subgraphs, rooted, single_roots
@@ -37,50 +36,56 @@ class StepRows:
     keys: KeyTable
     lists: KeyTable | None = None  # a pool of pairs: base pools and deltas, (row, count)
     place: np.ndarray | None = None  # int32: the row of every node, subgraph or graph
-    count_ptr: np.ndarray | None = None  # int64 [G+1]; only where no later step has these rows as own rows
+    count_ptr: np.ndarray | None = None  # int64 [G+1]; of pairs that are counted, where no later step has them as own rows
     count_row: np.ndarray | None = None  # int32: the rows of each graph, each once
     count: np.ndarray | None = None  # int64: and how often it has them
+    affected: int | None = None  # of pairs: how many were looked up because something edited reaches them; not stored
+
+
+def _depths(program: Program) -> list[int]:
+    """For every table of pairs how far from a root of their subgraph the rows are that later steps read; -1: anywhere."""
+    depth = [math.inf if program.counted else 0.0] * len(program.steps)
+    for number, step in reversed(list(enumerate(program.steps))):
+        within = step.op == "propagate" and step.along == "nodes"
+        asks = depth[number] + 1 if within else 0 if step.op in ("root", "diagonal") else math.inf
+        for read in step.reads:
+            depth[read] = max(depth[read], asks)
+    return [-1 if found == math.inf else int(found) for found in depth]
 
 
 class _Steps:
     """Carries what every step's rows are from step to step."""
 
-    def __init__(self, graphs: GraphSet, edits: Edits, program: Program, kind: np.ndarray) -> None:
-        self.graphs, self.edits, self.program = graphs, edits, program
-        self.builder = Builder(graphs, edits, Spec(1, degrees=program.steps[0].degrees), kind)
-        b = self.builder
-        self.start = PairRows(b.base, b.pair_ptr, b.pair_node, b.pair_row, edits.kept)
+    def __init__(self, graphs: GraphSet, edits: Edits, program: Program, kind: np.ndarray, shared: bool) -> None:
+        self.graphs, self.edits, self.program, self.shared = graphs, edits, program, shared
+        self.builder, self.kind = Builder(graphs, edits), kind
         self.pairs: dict[int, PairRows] = {}
         self.whole: PairRows | None = None  # the start with all pairs listed
         self.of: dict[int, np.ndarray] = {}  # the row of every node, subgraph or graph
         self.found: list[StepRows] = []
         self.last = {read: n for n, step in enumerate(program.steps) for read in step.reads}
         self.owned = {r for step in program.steps if step.op in ("propagate", "join") for r in step.reads}
-
-    def edge_kinds(self, edges: bool) -> np.ndarray:
-        """As in expand.edge_tables: attribute row k with mark m is kind k * marks + m."""
-        kind = np.zeros(self.graphs.num_edges, np.int32)
-        if edges:
-            kind[:] = self.graphs.edge_kind * len(self.edits.edge_marks)
-        return kind
+        self.depth = _depths(program)
 
     def add(self, step: Step) -> None:
-        number, table = len(self.found), KeyTable()
+        number, table = len(self.found), KeyTable(shared=self.shared)
         rows = StepRows(table)
         if step.op == "start":
-            rows.keys, self.pairs[number] = self.builder.start, self.start
+            self.start = self.pairs[number] = self.builder.start(self.kind, step.degrees, table)
         elif step.kind == "pairs":
-            self.pairs[number] = self._pairs(step, rows)
+            self.pairs[number] = self._pairs(step, rows, self.depth[number])
         else:
             self.of[number] = rows.place = self._placed(step, rows)
         self.found.append(rows)
-        if number not in self.owned and step.kind != "graphs":
-            self._count(number, step, rows)
+        if step.kind == "pairs":
+            rows.affected = int((self.pairs[number].row >= 0).sum())
+        if self.program.counted and step.kind == "pairs" and number not in self.owned:
+            self._count(self.pairs[number], rows)
         for done in (number, *step.reads):  # lists of all pairs: no longer than they are read
             if self.last.get(done, number) == number:
                 self.pairs.pop(done, None)
 
-    def _pairs(self, step: Step, rows: StepRows) -> PairRows:
+    def _pairs(self, step: Step, rows: StepRows, depth: int) -> PairRows:
         g, e, read = self.graphs, self.edits, step.reads[0]
         if step.op == "join":
             return self.pairs[read].joined(self.pairs[step.reads[1]], rows.keys)
@@ -92,22 +97,9 @@ class _Steps:
                 return self.whole.of_subgraphs(of_rows)
             return self.start.of_nodes(of_rows if kind == "nodes" else of_rows[g.graph])
         if step.along == "subgraphs":
-            edges = self.edge_kinds(step.edges)
+            edges = self.builder.edge_kinds(step.edges)
             return self.pairs[read].between(g, e, single_roots(g, e), own_subgraphs(g, e), edges, rows.keys)
-        return self._walked(step, self.pairs[read], rows)
-
-    def _walked(self, step: Step, before: PairRows, rows: StepRows) -> PairRows:
-        b = self.builder
-        b.kind, b.keeps = self.edge_kinds(step.edges), before.complete
-        b.edits = self._edits(step, before.complete)
-        b.base, b.pair_ptr, b.pair_node, b.pair_row = before.base.copy(), before.ptr, before.node, before.row.copy()
-        rows.keys = b.conv()
-        return PairRows(b.base, b.pair_ptr, b.pair_node, b.pair_row, before.complete)
-
-    def _edits(self, step: Step, complete: np.ndarray) -> Edits:
-        """With ``complete`` subgraphs; edges that are only marked are not edited for a step that does not read edges."""
-        edits = replace(self.edits, keeps=complete)
-        return edits if step.edges else replace(edits, edge_value=np.where(edits.edge_value < 0, edits.edge_value, 0))
+        return self.builder.over_subgraphs(self.pairs[read], step.edges, rows.keys, depth)
 
     def _placed(self, step: Step, rows: StepRows) -> np.ndarray:
         """The rows of every node, subgraph or graph."""
@@ -117,9 +109,7 @@ class _Steps:
             other = self.of[step.reads[1]]
             return table.add(self.of[read], np.arange(len(other) + 1), packed(other, 0 * other))
         if step.op == "propagate":
-            b = self.builder
-            b.kind, table_row = self.edge_kinds(step.edges), self.of[read].astype(np.int32)
-            return b.over_graphs(table, table_row)
+            return self.builder.over_graphs(self.of[read], self.builder.edge_kinds(step.edges), table)
         if step.op == "pool":
             if kind == "pairs":
                 return self._pool(self.pairs[read], rows)
@@ -129,10 +119,8 @@ class _Steps:
             return table.add(np.zeros(g.num_graphs, np.int32), ptr, packed(source, np.ones_like(source)))
         pairs = self.pairs[read]
         if step.op == "across":
-            return self._across(pairs, table)
-        roots = e.root if e.root is not None else np.empty((e.num_subgraphs, 0), np.int64)
-        found = np.empty(roots.shape, np.int32)
-        root_rows(roots, pairs.base, pairs.ptr, pairs.node, pairs.row, found)
+            return pairs.across(g, e, np.zeros(g.num_nodes, np.int32), table)
+        found = pairs.at(self.builder.roots)
         if step.op == "root":
             sub, _ = rooted(g, e)
             ptr = np.concatenate([[0], np.cumsum(np.bincount(sub, minlength=e.num_subgraphs))])
@@ -141,57 +129,43 @@ class _Steps:
         own = found[own_subgraphs(g, e), 0] if g.num_nodes else np.empty(0, np.int32)
         return table.add(own, np.zeros(len(own) + 1, np.int64), np.empty(0, np.int64))
 
-    def _across(self, pairs: PairRows, table: KeyTable) -> np.ndarray:
-        b, g = self.builder, self.graphs
-        b.base, b.keeps, b.pair_ptr, b.pair_node, b.pair_row = pairs.base, pairs.complete, pairs.ptr, pairs.node, pairs.row
-        return b.over_bag(np.zeros(g.num_nodes, np.int32), table)[1]
-
     def _pool(self, pairs: PairRows, rows: StepRows) -> np.ndarray:
         """Of every subgraph the base pool of its graph, where it has one, and a delta."""
         g, e = self.graphs, self.edits
         counts = pairs.unlisted(g, e) > 0
-        rows.lists = lists = KeyTable()
+        rows.lists = lists = KeyTable(shared=self.shared)
         ptr = np.concatenate([[0], np.cumsum(counts)])[g.node_ptr]
         base = pairs.base[counts]
         of_graph = lists.add(np.zeros(g.num_graphs, np.int32), ptr, packed(base, np.ones_like(base)))
-        result, done, subs = np.empty(e.num_subgraphs, np.int32), 0, e.num_subgraphs
-        items = np.empty(2 * int(np.diff(pairs.ptr).max(initial=0)), np.int64)
-        taken = np.where(counts, pairs.base, -1)
-        while done < subs:
-            done = deltas(
-                done, subs, pairs.complete, taken, pairs.ptr, pairs.node, pairs.row, items, *lists.arrays, result
-            )
-            if done < subs:
-                lists.reserve(2, 2 * int(pairs.ptr[done + 1] - pairs.ptr[done]))
+        result = pairs.deltas(np.where(counts, pairs.base, -1), lists)
         # (base pool, delta); a complete subgraph's delta is its pool
         both = np.stack([of_graph[e.graph], result], 1)
         length = np.where(pairs.complete, 1, 2)
         chosen = both[np.arange(2) >= 2 - length[:, None]]
         return rows.keys.add(
-            np.zeros(subs, np.int32), np.concatenate([[0], np.cumsum(length)]), packed(chosen, np.zeros_like(chosen))
+            np.zeros(len(both), np.int32), np.concatenate([[0], np.cumsum(length)]), packed(chosen, np.zeros_like(chosen))
         )
 
-    def _count(self, number: int, step: Step, rows: StepRows) -> None:
+    def _count(self, pairs: PairRows, rows: StepRows) -> None:
         """For a table of which no other has own rows: how often each graph has which row."""
         g, e = self.graphs, self.edits
-        if step.kind == "pairs":
-            pairs = self.pairs[number]
-            some = g.node_ptr, pairs.base, pairs.unlisted(g, e)
-            more = pairs.ptr[e.sub_ptr], pairs.row
-        else:
-            row = self.of[number]
-            some = g.node_ptr if step.kind == "nodes" else e.sub_ptr, row, np.ones(len(row), np.int64)
-            more = np.zeros(g.num_graphs + 1, np.int64), np.empty(0, np.int32)
-        room = len(some[1]) + len(more[1])
+        room = len(pairs.base) + len(pairs.row)
         ptr, row, count = np.zeros(g.num_graphs + 1, np.int64), np.empty(room, np.int32), np.empty(room, np.int64)
-        count_by_graph(*some, *more, np.full(len(rows.keys), -1, np.int64), ptr, row, count)
+        counts = g.node_ptr, pairs.base, pairs.unlisted(g, e), pairs.ptr[e.sub_ptr], pairs.row
+        count_by_graph(*counts, np.full(len(rows.keys), -1, np.int64), ptr, row, count)
         rows.count_ptr, rows.count_row, rows.count = ptr, row[: ptr[-1]].copy(), count[: ptr[-1]].copy()
 
 
-def step_rows_of(graphs: GraphSet, edits: Edits, program: Program, kind: np.ndarray) -> list[StepRows]:
-    """The distinct rows of every step. ``kind`` is from :func:`enfa.plan.distinct.start_kinds`."""
+def step_rows_of(
+    graphs: GraphSet, edits: Edits, program: Program, kind: np.ndarray, shared: bool = True
+) -> list[StepRows]:
+    """The distinct rows of every step. ``kind`` is from :func:`~enfa.plan.steps.builder.start_kinds`.
+
+    Not ``shared``: the rows of ENFA as published (Eq. 3-5). Every pair that reads something edited has a row of its own, and
+    where no edit has arrived, pairs have the row of their node in the unedited graph.
+    """
     check_loops(graphs, program)
-    steps = _Steps(graphs, edits, program, kind)
+    steps = _Steps(graphs, edits, program, kind, shared)
     for step in program.steps:
         steps.add(step)
     return steps.found

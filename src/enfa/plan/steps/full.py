@@ -8,16 +8,15 @@ import torch
 from enfa.edits import Edits
 from enfa.graphs import GraphSet
 from enfa.graphs.graphset import ranges
+from enfa.plan.arrays import tensor
 from enfa.plan.expand import Expanded, edge_tables, expand, largest_values
-from enfa.plan.full import graph_links, node_sums, tensor
-from enfa.plan.spec import Spec
 from enfa.plan.steps.loops import check_loops
 from enfa.plan.steps.roots import own_subgraphs, rooted, single_roots
 from enfa.plan.steps.step import Program, Step
 from enfa.plan.steps.table import StepPlan, Table
 from enfa.plan.table import Links, Sums
 
-__all__ = ["Written", "edge_tables_of", "full_step_plan", "full_table"]
+__all__ = ["Written", "edge_tables_of", "full_step_plan", "full_table", "graph_links", "node_sums"]
 
 
 def _ones(rows: int) -> torch.Tensor:
@@ -28,13 +27,26 @@ def _lists(ptr: np.ndarray, row: np.ndarray) -> Sums:
     return Sums(tensor(ptr), tensor(row), torch.ones(len(row), dtype=torch.int32))
 
 
+def node_sums(node: np.ndarray, row: np.ndarray, count: np.ndarray, nodes: int) -> Sums:
+    """For every node the sum of its rows."""
+    order = np.argsort(node, kind="stable")
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(node, minlength=nodes))])
+    return Sums(tensor(ptr), tensor(row[order]), tensor(count[order]))
+
+
+def graph_links(graphs: GraphSet, edits: Edits, edges: bool, first: int = 0) -> Links:
+    """Messages over the unedited graphs, whose nodes are rows ``first``, ``first + 1``, … of the table before."""
+    kind = graphs.edge_kind * len(edits.edge_marks) if edges else np.zeros(graphs.num_edges, np.int64)
+    own = np.arange(graphs.num_nodes) + first
+    return Links(tensor(own), tensor(graphs.in_ptr), tensor(graphs.src + first), tensor(kind))
+
+
 class Written:
     """All subgraphs of some graphs, written out, and whatever steps ask of them."""
 
-    def __init__(self, graphs: GraphSet, edits: Edits, edge_attr: bool) -> None:
-        self.graphs, self.edits = graphs, edits
-        self.spec = Spec(1, edge_attr=edge_attr)
-        self.bag: Expanded = expand(graphs, edits, self.spec)
+    def __init__(self, graphs: GraphSet, edits: Edits, edges: bool) -> None:
+        self.graphs, self.edits, self.edges = graphs, edits, edges
+        self.bag: Expanded = expand(graphs, edits, edges)
 
     def rows_of(self, kind: str) -> int:
         counts = {"pairs": self.bag.num_rows, "nodes": self.graphs.num_nodes, "subgraphs": self.edits.num_subgraphs}
@@ -48,7 +60,7 @@ class Written:
     def links(self, step: Step, kind: str) -> Links:
         bag, rows = self.bag, np.arange(self.bag.num_rows)
         if kind == "nodes":
-            links = graph_links(self.graphs, self.edits, self.spec)
+            links = graph_links(self.graphs, self.edits, self.edges)
         elif step.along == "nodes":
             degree = np.bincount(bag.dst, minlength=len(rows))
             links = Links(tensor(rows), tensor(np.concatenate([[0], np.cumsum(degree)])), tensor(bag.src), tensor(bag.kind))
@@ -67,7 +79,7 @@ class Written:
         edge, to = ranges(g.in_ptr[target], counts), np.repeat(np.arange(bag.num_rows), counts)
         source = self.pairs(own[g.src[edge]], bag.node[to])
         there = source >= 0
-        kind = g.edge_kind[edge] * len(self.edits.edge_marks) if self.spec.edge_attr else 0 * edge
+        kind = g.edge_kind[edge] * len(self.edits.edge_marks) if self.edges else 0 * edge
         ptr = np.concatenate([[0], np.cumsum(np.bincount(to[there], minlength=bag.num_rows))])
         return Links(tensor(np.arange(bag.num_rows)), tensor(ptr), tensor(source[there]), tensor(kind[there]))
 
@@ -114,7 +126,7 @@ def edge_tables_of(
     from it gets any further."""
     if not any(step.edges for step in program.steps):
         edge_attr, edge_marks = None if edge_attr is None else edge_attr[:1], edge_marks[:1]
-    return edge_tables(edge_attr, edge_marks, Spec(1, edge_attr=True))
+    return edge_tables(edge_attr, edge_marks)
 
 
 def full_step_plan(

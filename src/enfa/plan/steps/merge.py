@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from enfa.plan.steps.distinct import StepRows
-from enfa.plan.steps.step import Program, Step
+from enfa.plan.steps.step import Program
 
 __all__ = ["merge_steps"]
 
 _NONE = np.zeros(0, np.int32)
-
-
-@dataclass(frozen=True)
-class _Maps:
-    own: np.ndarray
-    item: np.ndarray
-
-
-def _maps(step: Step, done: list[np.ndarray]) -> _Maps:
-    """What translates own rows and items of a step's keys; an empty map leaves numbers as they are."""
-    read = [done[r] for r in step.reads]
-    if step.op in ("propagate", "spread", "diagonal"):
-        return _Maps(read[0], read[0])
-    if step.op == "join":
-        return _Maps(read[0], read[1])
-    return _Maps(_NONE, read[0] if read else _NONE)
 
 
 def merge_steps(into: list[StepRows], new: list[StepRows], program: Program) -> None:
@@ -37,11 +19,12 @@ def merge_steps(into: list[StepRows], new: list[StepRows], program: Program) -> 
     """
     done: list[np.ndarray] = []
     for step, mine, theirs in zip(program.steps, into, new):
-        maps = _maps(step, done)
+        own, item = (_NONE if read is None else done[read] for read in (step.own, step.item))  # an empty one changes nothing
         if mine.lists is not None and theirs.lists is not None:
-            maps = _Maps(_NONE, mine.lists.absorb(theirs.lists, item_map=maps.item))
-        row = mine.keys.absorb(theirs.keys, maps.own, maps.item)
+            item = mine.lists.absorb(theirs.lists, item_map=item)
+        row = mine.keys.absorb(theirs.keys, own, item)
         done.append(row)
+        mine.affected = None if mine.affected is None or theirs.affected is None else mine.affected + theirs.affected
         if mine.place is not None and theirs.place is not None:
             mine.place = np.concatenate([mine.place, row[theirs.place]])
         if mine.count_ptr is not None and theirs.count_ptr is not None:

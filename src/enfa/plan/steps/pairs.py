@@ -10,6 +10,7 @@ from enfa.edits import Edits
 from enfa.graphs import GraphSet
 from enfa.plan import hubs
 from enfa.plan.intern import KeyTable, packed
+from enfa.plan.kernels.walk import deltas, root_rows
 from enfa.plan.steps._pairs import join_pairs, list_all, pass_between
 
 __all__ = ["PairRows"]
@@ -31,8 +32,43 @@ class PairRows:
     def unlisted(self, graphs: GraphSet, edits: Edits) -> np.ndarray:
         """int64 [N]: in how many subgraphs a node has its base row."""
         bag = np.bincount(edits.graph[~self.complete], minlength=graphs.num_graphs)[graphs.graph]
-        partly = np.repeat(~self.complete, np.diff(self.ptr))
-        return bag - np.bincount(self.node[partly], minlength=graphs.num_nodes)
+        listed = self.node
+        if self.complete.any():
+            listed = listed[np.repeat(~self.complete, np.diff(self.ptr))]
+        return bag - np.bincount(listed, minlength=graphs.num_nodes)
+
+    def across(self, graphs: GraphSet, edits: Edits, own: np.ndarray, table: KeyTable) -> np.ndarray:
+        """For every node the multiset of its rows over the bag, looked up in ``table`` with ``own[v]``."""
+        present, rest = self.row >= 0, self.unlisted(graphs, edits)
+        pairs, count = np.unique(packed(self.node[present], self.row[present]), return_counts=True)
+        node = np.concatenate([pairs >> 32, np.flatnonzero(rest)])
+        row = np.concatenate([pairs & 0xFFFFFFFF, self.base[rest > 0]])
+        count = np.concatenate([count, rest[rest > 0]])
+        if self.complete.any():  # these list base rows, too
+            both, where = np.unique(packed(node, row), return_inverse=True)
+            node, row, count = both >> 32, both & 0xFFFFFFFF, np.bincount(where, count, len(both)).astype(np.int64)
+        order = np.argsort(node, kind="stable")
+        ptr = np.concatenate([[0], np.cumsum(np.bincount(node, minlength=graphs.num_nodes))])
+        return table.add(own, ptr, packed(row, count)[order])
+
+    def deltas(self, base: np.ndarray, table: KeyTable) -> np.ndarray:
+        """int32 [S]: what each subgraph's pool has more than ``base``, of a complete one all of it, looked up in ``table``.
+
+        ``base`` are the base rows that the pools of graphs have, -1 for others.
+        """
+        subs, done = len(self.ptr) - 1, 0
+        result, items = np.empty(subs, np.int32), np.empty(2 * int(np.diff(self.ptr).max(initial=0)), np.int64)
+        while done < subs:
+            done = deltas(done, subs, self.complete, base, self.ptr, self.node, self.row, items, *table.arrays, result)
+            if done < subs:
+                table.reserve(2, 2 * int(self.ptr[done + 1] - self.ptr[done]))
+        return result
+
+    def at(self, nodes: np.ndarray) -> np.ndarray:
+        """int32: the rows of ``nodes[s]`` in every subgraph s; -1 where that is -1."""
+        found = np.empty(nodes.shape, np.int32)
+        root_rows(nodes, self.base, self.ptr, self.node, self.row, found)
+        return found
 
     def completed(self, graphs: GraphSet, edits: Edits) -> PairRows:
         """The same with all nodes of all subgraphs listed, and no base rows."""

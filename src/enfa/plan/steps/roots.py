@@ -7,7 +7,7 @@ import numpy as np
 from enfa.edits import Edits
 from enfa.graphs import GraphSet
 
-__all__ = ["own_subgraphs", "rooted", "single_roots"]
+__all__ = ["local_roots", "own_subgraphs", "rooted", "single_roots"]
 
 
 def _told(edits: Edits, verb: str) -> np.ndarray:
@@ -68,3 +68,10 @@ def own_subgraphs(graphs: GraphSet, edits: Edits) -> np.ndarray:
     own = np.empty(graphs.num_nodes, np.int64)
     own[root] = there
     return own
+
+
+def local_roots(graphs: GraphSet, edits: Edits) -> np.ndarray | None:
+    """int64 [S, roots]: counted within each graph; -1 where there is none."""
+    if edits.root is None:
+        return None
+    return np.where(edits.root < 0, -1, edits.root - graphs.node_ptr[edits.graph][:, None])

@@ -41,6 +41,16 @@ class Step:
     along: str = "nodes"
     degrees: bool = False  # start: whether rows are told apart by their in-degrees
 
+    @property
+    def own(self) -> int | None:
+        """The step whose rows the own numbers of this step's keys are; None: of none."""
+        return self.reads[0] if self.op in ("propagate", "spread", "diagonal", "join") else None
+
+    @property
+    def item(self) -> int | None:
+        """The step whose rows the items of this step's keys name: of a join the second, otherwise the only one."""
+        return self.reads[-1] if self.reads else None
+
     def __str__(self) -> str:
         words = [self.op, *map(str, self.reads)]
         if self.edges:
@@ -54,12 +64,14 @@ class Step:
 
 @dataclass(frozen=True)
 class Program:
-    """The steps of a model, earlier ones first. ``share``: as in :class:`enfa.Spec`.
+    """The steps of a model, earlier ones first.
 
+    ``share``: ``"dataset"``: rows may be shared between graphs; ``"graph"``: only within one.
     ``loops``: whether graphs may have self-loops. A model that puts its own in their place cannot tell them from other edges.
-    ``dropout``: whether rows are dropped, by masks that are then the same for all that is shared. ``counted``: whether the model reads how often rows count, as BatchNorm does. Where it does not, rows that nothing reads are
-    left out. ``needs``: what the model reads of the tables beside their arrays, as (number of the step, name) from
-    :mod:`enfa.plan.steps.derived`; two programs that differ in nothing else run on each other's plans.
+    ``counted``: whether the model reads how often rows count, as BatchNorm does. Where it does not, rows that nothing reads are
+    left out. ``dropout``: whether rows are dropped, by masks that are the same for all that is shared. ``needs``: what it reads
+    of the tables beside their arrays, as (number of the step, name) from :mod:`enfa.plan.steps.derived`; two programs that
+    differ in nothing else run on each other's plans.
     """
 
     steps: tuple[Step, ...]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from enfa.batch.packing import pack, unpack
+from enfa.batch.file.packing import pack, unpack
 
 DTYPES = st.sampled_from([np.int8, np.int16, np.int32, np.int64, np.uint8, np.float32, np.float64, np.bool_])
 

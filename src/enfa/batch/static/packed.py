@@ -14,17 +14,17 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
-from torch import Tensor
+from torch import Tensor, nn
 
-from enfa.batch.buckets import Buckets
-from enfa.batch.dataset import CompiledDataset
 from enfa.batch.loader import Batches
-from enfa.batch.padding import Bucket
-from enfa.batch.ring import Ring
-from enfa.batch.workers import Workers
-from enfa.batch.writing import Writer, lean_plan
-from enfa.plan.prepare import Needs
-from enfa.plan.table import Plan
+from enfa.batch.programs import CompiledProgram
+from enfa.batch.static.buckets import Buckets
+from enfa.batch.static.padding import Bucket
+from enfa.batch.static.ring import Ring
+from enfa.batch.static.workers import Workers
+from enfa.batch.static.writing import Writer, lean_plan
+from enfa.plan.steps.prepare import Needs
+from enfa.plan.steps.table import StepPlan
 
 __all__ = ["Packed", "PackedLoader", "default_workers"]
 
@@ -39,6 +39,16 @@ def default_workers() -> int:
     return max(1, min(15, len(os.sched_getaffinity(0)) - 1 if hasattr(os, "sched_getaffinity") else 1))
 
 
+def _check_outputs(compiled: CompiledProgram, needs: Needs) -> None:
+    for number, name in needs:
+        if name == "place":
+            kind = compiled.program.steps[number].kind
+            raise ValueError(
+                f"Expected a model whose outputs are of graphs, because padding would add to the others, got one that takes a "
+                f"row for each of the {kind} (bag.each): use enfa.DataLoader"
+            )
+
+
 @dataclass
 class Packed:
     """A batch. Its block is valid until three more batches have been taken from the loader, or ``copied`` is over."""
@@ -46,11 +56,11 @@ class Packed:
     graphs: np.ndarray
     bucket: Bucket | None
     block: Tensor | None  # uint8 on the CPU
-    large: Plan | None = None  # instead, for a batch that no bucket holds: lean, not padded
+    large: StepPlan | None = None  # instead, for a batch that no bucket holds: lean, not padded
     copied: Any = field(default=None, repr=False)  # an event: the block has been read, and may be written again
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> StepPlan:
         """The batch as a plan on the CPU, whose arrays are parts of the block."""
         if self.bucket is None or self.block is None:
             assert self.large is not None
@@ -65,7 +75,8 @@ class PackedLoader:
 
     Args:
         compiled, batch_size, shuffle, seed, graphs: as in :class:`enfa.DataLoader`.
-        needs: ``model.needs``.
+        needs: what the model reads of plans, ``program.needs``. By default, or given the model that the dataset was compiled
+            for, what it was seen to read then.
         num_workers: processes; 0 makes batches in this one. They are forked, so where that is impossible there are none.
         pin: register the ring with CUDA, so that copies to a GPU do not wait.
         keep: without shuffling, keep up to so many bytes of blocks after the first epoch, and make none again.
@@ -73,8 +84,8 @@ class PackedLoader:
 
     def __init__(
         self,
-        compiled: CompiledDataset,
-        needs: Needs,
+        compiled: CompiledProgram,
+        needs: Needs | nn.Module | None = None,
         batch_size: int = 32,
         shuffle: bool = False,
         num_workers: int = 0,
@@ -84,9 +95,11 @@ class PackedLoader:
         pin: bool = False,
         keep: int = 2**30,
     ) -> None:
-        chosen = compiled.positions(slice(None) if graphs is None else graphs)
+        chosen = compiled.positions(slice(None) if graphs is None else graphs)  # type: ignore[misc]
         if len(chosen) == 0:
             raise ValueError("Expected at least one graph to load, got none: is the split empty?")
+        needs = compiled.program.needs if needs is None or isinstance(needs, nn.Module) else needs
+        _check_outputs(compiled, needs)
         self.compiled, self.needs = compiled, needs
         self.sampled = self.sampler = Batches(chosen, batch_size, shuffle, seed, False, None, None, (0, 1))
         self.pin, self.keep = pin, 0 if shuffle else keep

@@ -7,8 +7,9 @@ from itertools import pairwise
 import numpy as np
 
 import enfa
-from enfa.batch.buckets import MARGIN, MOST, Buckets, choose_sizes
-from enfa.plan.prepare import lean, prepare
+from enfa.batch.static.buckets import MARGIN, MOST, Buckets, choose_sizes
+from enfa.nn.bag import Bag
+from enfa.plan.steps.prepare import lean, prepare
 from enfa.testing import random_graph
 
 ROWS = np.array([True, True, False])
@@ -64,9 +65,10 @@ def test_rare_things_have_room_to_be_more() -> None:
 def test_a_spare_bucket_holds_what_is_somewhat_larger() -> None:
     model = enfa.DSGNN(2, 6, 2, 2)
 
-    def plan(nodes: int) -> enfa.Plan:
+    def plan(nodes: int) -> Bag:
         graph = random_graph(nodes, channels=2, seed=nodes)
-        return lean(prepare(enfa.make_plan([graph], enfa.NodeMarking(), model.spec), model.needs), model.needs)
+        bag = enfa.make_plan([graph], enfa.NodeMarking(), model)
+        return lean(prepare(bag, bag.program.needs), bag.program.needs)
 
     few = [plan(nodes) for nodes in range(30, 40)]
     buckets = Buckets(few)

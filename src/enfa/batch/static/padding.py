@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,19 +12,19 @@ from torch import Tensor
 
 from enfa.plan.arrays import Places
 from enfa.plan.pack import places
-from enfa.plan.sizes import END, Slot, is_rows, slots_of
-from enfa.plan.table import Plan
+from enfa.plan.steps.slots import END, Slot, is_rows, slots_of
+from enfa.plan.steps.table import StepPlan
 
-__all__ = ["Bucket", "Form", "countable", "pad_plan"]
+__all__ = ["Bucket", "Form", "pad_plan"]
 
 
 class Form:
     """What all plans of one dataset, for one model and one number of graphs, have in common: everything but sizes."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: StepPlan) -> None:
         """``plan``: prepared and lean; any will do."""
-        if not countable(plan):
-            raise ValueError("Expected a plan of at least two nodes to pad others like it, got one with fewer")
+        if not plan.countable:
+            raise ValueError("Expected a plan of at least two nodes and subgraphs to pad others like it, got one with fewer")
         self.plan, self.num_graphs = plan, plan.num_graphs
         slots, leaves = slots_of(plan), plan.leaves()
         self.slots = [slots[id(t)] for t in leaves]
@@ -37,7 +37,7 @@ class Form:
             if slot.size is not None:
                 where.setdefault(slot.size, (k, slot.axis, slot.more))
         self.names = list(where)
-        self._where = list(where.values())
+        self.where = list(where.values())
         read = {f.removeprefix("last ") for s in self._of_tensors for f in _fills(s) if isinstance(f, str)}
         # a table that padding points into needs a padding row to point to; only entries of lists go without
         self._spare = np.array([name in read for name in self.names], np.int64)
@@ -45,32 +45,27 @@ class Form:
         self.rows = np.array([is_rows(name) for name in self.names])
         """bool [names]: sizes of tables, which are what a step costs."""
 
-    def tensors(self, plan: Plan) -> list[Tensor] | None:
+    def tensors(self, plan: StepPlan) -> list[Tensor] | None:
         """The arrays of a prepared plan, lean or not, that a lean one has; None where it differs in more than sizes."""
         found = self._places.tensors(plan)
         return found if found is not None and self.takes(plan, found) else None
 
     def sizes(self, tensors: list[Tensor]) -> np.ndarray:
         """int64 [names]: the least sizes that a plan with these arrays fits into."""
-        return self.with_spare([tensors[k].shape[axis] - more for k, axis, more in self._where])
+        return self.with_spare([tensors[k].shape[axis] - more for k, axis, more in self.where])
 
     def with_spare(self, sizes: list[int]) -> np.ndarray:
         """So many of each of ``names``, and the padding rows that must be there."""
         return np.array(sizes, np.int64) + self._spare
 
-    def takes(self, plan: Plan, tensors: list[Tensor]) -> bool:
+    def takes(self, plan: StepPlan, tensors: list[Tensor]) -> bool:
         """Whether a plan differs in nothing but sizes. One that BatchNorm would refuse is not padded either."""
         return (
             plan.num_graphs == self.num_graphs
-            and countable(plan)
+            and plan.countable
             and len(tensors) == len(self.kinds)
             and all(t.dtype == dtype for t, (dtype, _) in zip(tensors, self.kinds))
         )
-
-
-def countable(plan: Plan) -> bool:
-    """Whether every BatchNorm has two rows to average: their number is the only one that code asks for."""
-    return plan.num_pairs > 1 and (plan.spec.context is None or plan.num_nodes > 1)
 
 
 def _fills(slot: Slot) -> tuple[Any, ...]:
@@ -87,7 +82,6 @@ class _Part:
     shape: tuple[int, ...]
     along: bool  # whether it is padded along its second axis
     fill: Any  # None: the last value again
-    last: int | None  # what the last place of all gets
 
     def holds(self, tensor: Tensor) -> bool:
         """Whether there is room for an array of a plan."""
@@ -104,18 +98,14 @@ class Bucket:
         named = dict(zip(form.names, sizes.tolist()))
         shapes = [_shape(t, slot, named) for t, slot in zip(form.plan.leaves(), form.slots)]
         of_meta = iter([torch.empty(s, dtype=t.dtype, device="meta") for t, s in zip(form.plan.leaves(), shapes)])
-        # these numbers are asked for only to refuse BatchNorm over a single row
-        self.skeleton: Plan = replace_derived(form.plan.map(lambda _: next(of_meta)), num_pairs=2, num_nodes=2)
+        self.skeleton: StepPlan = form.plan.map(lambda _: next(of_meta)).of_any_size()
         layout = [(t.dtype, s) for t, s, valued in zip(form.plan.leaves(), shapes, form.valued) if valued]
         found, self.nbytes = places(tuple(layout))
         slots = [slot for slot, valued in zip(form.slots, form.valued) if valued]
         self.parts = [
-            _Part(
-                at, at + size, dtype, shape, slot.axis == 1, _fill(slot, named),
-                named[slot.cover] if slot.cover is not None else None,
-            )
+            _Part(at, at + size, dtype, shape, slot.axis == 1, _fill(slot, named))
             for (at, size), (dtype, shape), slot in zip(found, layout, slots)
-        ]  # fmt: skip
+        ]
 
     def arrays(self, block: np.ndarray) -> list[np.ndarray]:
         """The arrays of a block of bytes, to be written into."""
@@ -135,10 +125,8 @@ class Bucket:
             else:
                 out[: len(values)] = values
                 out[len(values) :] = values[-1] if part.fill is None else part.fill
-                if part.last is not None:
-                    out[-1] = part.last
 
-    def view(self, block: Tensor) -> Plan:
+    def view(self, block: Tensor) -> StepPlan:
         """The plan in a block, on whatever device that is."""
         parts, valued = iter(self.parts), iter(self.form.valued)
 
@@ -149,13 +137,6 @@ class Bucket:
             return block[p.begin : p.end].view(p.dtype).reshape(p.shape)
 
         return self.skeleton.map(part)
-
-
-def replace_derived(plan: Plan, **changes: Any) -> Plan:
-    """``dataclasses.replace`` that keeps what was derived."""
-    new = replace(plan, **changes)
-    new.cache = plan.cache
-    return new
 
 
 def _numpy(dtype: torch.dtype) -> np.dtype:
@@ -176,7 +157,7 @@ def _fill(slot: Slot, sizes: Mapping[str, int]) -> Any:
     return np.array(found)[:, None] if slot.axis == 1 and len(found) > 1 else found[0]
 
 
-def pad_plan(plan: Plan, sizes: Mapping[str, int] | None = None) -> Plan:
+def pad_plan(plan: StepPlan, sizes: Mapping[str, int] | None = None) -> StepPlan:
     """A prepared, lean plan on the CPU with larger arrays that computes the same: outputs, gradients and buffers.
 
     ``sizes``: how long to make what; names are ``Form(plan).names``. What is left out gets as long as it must be.
