@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -77,10 +78,11 @@ class Encoder(nn.Module):
             width = hidden_channels
         self.out_channels = width + self.mark_channels
 
-    def encoded(self, rows: Rows, marks: Rows) -> Rows:
+    def encoded(self, rows: Any, marks: Any) -> Rows:
         if not isinstance(self.channels, int):
             rows = rows.of(self.embed(rows.value))
-        return torch.cat([rows, marks.to(rows.dtype)], 1) if self.mark_channels else rows
+        beside: Any = torch.cat([rows, marks.to(rows.dtype)], 1) if self.mark_channels else rows
+        return beside
 
 
 class NodeEncoder(Encoder):
