@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from enfa.batch.compile_program import compile_program
 from enfa.batch.file import storage
-from enfa.batch.programs import CompiledProgram
+from enfa.batch.programs import CompiledDataset
 from enfa.edits import Policy
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
@@ -39,7 +39,7 @@ def compile(
     kind: str = "distinct",
     threads: int | None = None,
     ahead: bool = True,
-) -> CompiledProgram:
+) -> CompiledDataset:
     """Compile a PyG dataset, or a list of graphs, for one policy and one model: the distinct rows of all graphs, found once.
 
     Slices of what is returned are plans; :class:`enfa.DataLoader` makes batches of it.
@@ -71,7 +71,7 @@ def compile(
 
 def load_compiled(
     path: str | Path, *, expect: dict[str, Any] | None = None, policy: Policy | None = None
-) -> CompiledProgram:
+) -> CompiledDataset:
     """Read what ``compiled.save(path)`` wrote.
 
     Raises :class:`enfa.batch.CorruptFileError` for a damaged file and a ValueError that says what differs for one of another

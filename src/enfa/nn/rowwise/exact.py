@@ -14,7 +14,7 @@ from enfa.nn.rowwise.held import HeldNorm, held_back, holds, settle, settle_norm
 from enfa.nn.rowwise.refusal import refuse
 from enfa.nn.rowwise.rows import Rows
 from enfa.nn.triton import accelerated
-from enfa.plan.identity import mix64
+from enfa.plan.steps.identity import mix64
 from enfa.plan.steps.identity import step_identities
 
 __all__ = ["counted_batch_norm", "counted_module", "keyed_dropout"]
