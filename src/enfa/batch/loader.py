@@ -21,16 +21,14 @@ class _Plans(torch.utils.data.Dataset):
     """(Epoch, array of graph numbers) -> plan. Runs in the worker processes."""
 
     def __init__(
-        self, compiled: CompiledDataset, needs: Any, draw: Subsample | None, score: np.ndarray | None
+        self, compiled: CompiledDataset, needs: Needs | None, draw: Subsample | None, score: np.ndarray | None
     ) -> None:
         self.compiled, self.needs, self.draw, self.score = compiled, needs, draw, score
 
     def __getitem__(self, batch: tuple[int, np.ndarray]) -> StepPlan:
         epoch, graphs = batch
         plan = self.compiled.plan(graphs, self.draw, epoch, self.score)
-        if self.needs is None:
-            return plan
-        return prepare(plan, self.needs)
+        return plan if self.needs is None else prepare(plan, self.needs)
 
 
 class Batches(torch.utils.data.Sampler):
@@ -106,7 +104,7 @@ class DataLoader(torch.utils.data.DataLoader):
         drop_last: leave out a last batch that is not full.
         shard: ``(rank, ranks)`` in distributed training: of every batch this loader yields the graphs rank, rank +
             ranks, …; so the ranks' parts together are the batches of one process. A part may be empty.
-        needs: ``model.needs``, to prepare the plans for a GPU here, in the workers, rather than there.
+        needs: ``compiled.program.needs``, to prepare the plans for a GPU here, in the workers, rather than there.
         draw: an :class:`enfa.Subsample`: each epoch, a new part of every compiled bag, which must be its ``.policy``'s.
         score: what to draw by: a number for every compiled subgraph.
     """
