@@ -47,6 +47,28 @@ def test_depends_on_no_graph(kind: type[nn.Module]) -> None:
         assert trace(kind(), graphs, enfa.NodeMarking()) == expected
 
 
+class _Uncounted(Net):
+    """Without what counts rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norms = nn.ModuleList(nn.LayerNorm(32) for _ in self.norms)
+        self.convs = nn.ModuleList(GINConv(nn.Linear(32, 32)) for _ in self.convs)
+
+
+def test_says_whether_rows_are_counted() -> None:
+    """Seen in evaluation mode, in which a BatchNorm does not count them."""
+    graphs, policy = random_graphs(3, 6, seed=1), enfa.NodeMarking()
+    counted, uncounted = (trace(model, graphs, policy) for model in (Net(), _Uncounted()))
+    assert counted.steps == uncounted.steps and counted.counted and not uncounted.counted
+    bag = enfa.make_plan(graphs, policy, uncounted)
+    assert isinstance(bag, enfa.Bag) and all(table.copies is None for table in bag.tables)
+    Net().eval()(bag)
+    with pytest.raises(ValueError, match=r"^The model has a BatchNorm on Rows, .* Make a plan with this model$"):
+        Net().train()(bag)
+    assert_same_as_full(_Uncounted(), policy, graphs)
+
+
 @pytest.mark.parametrize("policy", [enfa.EdgeDeletion(), enfa.EgoNets(1, mark=True), enfa.NodeMarking(distances=1)])
 def test_of_a_large_graph_a_piece_is_written_out(policy: enfa.Policy, monkeypatch: pytest.MonkeyPatch) -> None:
     """All subgraphs of this one would have ten million pairs."""

@@ -8,7 +8,6 @@ import torch
 from cases import EVERY
 
 import enfa
-from enfa.batch.programs import sources_of_steps
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
 from enfa.nn.bag import Bag, make_plan
@@ -16,6 +15,7 @@ from enfa.plan.derive import segment_ids
 from enfa.plan.steps.derived import way
 from enfa.plan.steps.distinct import step_rows_of
 from enfa.plan.steps.lowered import lowered
+from enfa.plan.steps.make import sources_of_steps
 from enfa.plan.steps.slice import StepSlicer
 from enfa.plan.steps.step import Program, Step
 from enfa.plan.table import Sums

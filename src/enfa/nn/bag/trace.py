@@ -38,6 +38,7 @@ class TracingBag(Bag):
     dropout: bool
     loopless: bool
     apart: bool
+    counted: bool
     needs: set[tuple[int, str]]
     tracing = True
 
@@ -63,6 +64,9 @@ class TracingBag(Bag):
 
     def note_graphs(self) -> None:
         self.apart = True
+
+    def note_counts(self, reads: bool) -> None:
+        self.counted = True
 
     def note_loops(self) -> None:
         self.loopless = True
@@ -112,7 +116,7 @@ def trace(
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
     bag = in_precision_of(model, bag if device.type == "cpu" else bag.to(device))
     bag.written, bag.policy, bag.needs, bag.of_graph = written, repr(policy), set(), torch.zeros_like(bag.feature)
-    bag.dropout = bag.loopless = bag.apart = False
+    bag.dropout = bag.loopless = bag.apart = bag.counted = False
     training = [m for m in model.modules() if m.training]
     model.eval()
     try:
@@ -122,7 +126,7 @@ def trace(
         for module in training:
             module.training = True
     share = getattr(model, "share", None) or ("graph" if bag.dropout or bag.apart else "dataset")
-    return Program(bag.program.steps, share, not bag.loopless, dropout=bag.dropout, needs=frozenset(bag.needs))
+    return Program(bag.program.steps, share, not bag.loopless, bag.counted, bag.dropout, frozenset(bag.needs))
 
 
 def _check_output(out: Any, name: str) -> None:
@@ -139,6 +143,8 @@ def _check_output(out: Any, name: str) -> None:
 def in_precision_of(model: nn.Module, bag: Bag) -> Bag:
     """Float features in the precision of a model's parameters."""
     dtype = next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
+    if bag.categories and dtype not in (torch.float32, torch.float64):
+        raise ValueError(f"Expected a model in float32 or float64 for graphs with 'x_cat', got {dtype}: use torch.autocast")
     for name in ("x_rows", "mark_rows", "edge_rows", "edge_mark_rows"):
         value = getattr(bag, name)
         if value is not None and value.is_floating_point():

@@ -7,6 +7,7 @@ their keys are. What differs between steps is which rows a pair, node or subgrap
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,9 +36,21 @@ class StepRows:
     keys: KeyTable
     lists: KeyTable | None = None  # a pool of pairs: base pools and deltas, (row, count)
     place: np.ndarray | None = None  # int32: the row of every node, subgraph or graph
-    count_ptr: np.ndarray | None = None  # int64 [G+1]; only where no later step has these rows as own rows
+    count_ptr: np.ndarray | None = None  # int64 [G+1]; of pairs that are counted, where no later step has them as own rows
     count_row: np.ndarray | None = None  # int32: the rows of each graph, each once
     count: np.ndarray | None = None  # int64: and how often it has them
+    affected: int | None = None  # of pairs: how many were looked up because something edited reaches them; not stored
+
+
+def _depths(program: Program) -> list[int]:
+    """For every table of pairs how far from a root of their subgraph the rows are that later steps read; -1: anywhere."""
+    depth = [math.inf if program.counted else 0.0] * len(program.steps)
+    for number, step in reversed(list(enumerate(program.steps))):
+        within = step.op == "propagate" and step.along == "nodes"
+        asks = depth[number] + 1 if within else 0 if step.op in ("root", "diagonal") else math.inf
+        for read in step.reads:
+            depth[read] = max(depth[read], asks)
+    return [-1 if found == math.inf else int(found) for found in depth]
 
 
 class _Steps:
@@ -52,6 +65,7 @@ class _Steps:
         self.found: list[StepRows] = []
         self.last = {read: n for n, step in enumerate(program.steps) for read in step.reads}
         self.owned = {r for step in program.steps if step.op in ("propagate", "join") for r in step.reads}
+        self.depth = _depths(program)
 
     def add(self, step: Step) -> None:
         number, table = len(self.found), KeyTable(shared=self.shared)
@@ -59,17 +73,19 @@ class _Steps:
         if step.op == "start":
             self.start = self.pairs[number] = self.builder.start(self.kind, step.degrees, table)
         elif step.kind == "pairs":
-            self.pairs[number] = self._pairs(step, rows)
+            self.pairs[number] = self._pairs(step, rows, self.depth[number])
         else:
             self.of[number] = rows.place = self._placed(step, rows)
         self.found.append(rows)
-        if number not in self.owned and step.kind != "graphs":
-            self._count(number, step, rows)
+        if step.kind == "pairs":
+            rows.affected = int((self.pairs[number].row >= 0).sum())
+        if self.program.counted and step.kind == "pairs" and number not in self.owned:
+            self._count(self.pairs[number], rows)
         for done in (number, *step.reads):  # lists of all pairs: no longer than they are read
             if self.last.get(done, number) == number:
                 self.pairs.pop(done, None)
 
-    def _pairs(self, step: Step, rows: StepRows) -> PairRows:
+    def _pairs(self, step: Step, rows: StepRows, depth: int) -> PairRows:
         g, e, read = self.graphs, self.edits, step.reads[0]
         if step.op == "join":
             return self.pairs[read].joined(self.pairs[step.reads[1]], rows.keys)
@@ -83,7 +99,7 @@ class _Steps:
         if step.along == "subgraphs":
             edges = self.builder.edge_kinds(step.edges)
             return self.pairs[read].between(g, e, single_roots(g, e), own_subgraphs(g, e), edges, rows.keys)
-        return self.builder.over_subgraphs(self.pairs[read], step.edges, rows.keys)
+        return self.builder.over_subgraphs(self.pairs[read], step.edges, rows.keys, depth)
 
     def _placed(self, step: Step, rows: StepRows) -> np.ndarray:
         """The rows of every node, subgraph or graph."""
@@ -130,20 +146,13 @@ class _Steps:
             np.zeros(len(both), np.int32), np.concatenate([[0], np.cumsum(length)]), packed(chosen, np.zeros_like(chosen))
         )
 
-    def _count(self, number: int, step: Step, rows: StepRows) -> None:
+    def _count(self, pairs: PairRows, rows: StepRows) -> None:
         """For a table of which no other has own rows: how often each graph has which row."""
         g, e = self.graphs, self.edits
-        if step.kind == "pairs":
-            pairs = self.pairs[number]
-            some = g.node_ptr, pairs.base, pairs.unlisted(g, e)
-            more = pairs.ptr[e.sub_ptr], pairs.row
-        else:
-            row = self.of[number]
-            some = g.node_ptr if step.kind == "nodes" else e.sub_ptr, row, np.ones(len(row), np.int64)
-            more = np.zeros(g.num_graphs + 1, np.int64), np.empty(0, np.int32)
-        room = len(some[1]) + len(more[1])
+        room = len(pairs.base) + len(pairs.row)
         ptr, row, count = np.zeros(g.num_graphs + 1, np.int64), np.empty(room, np.int32), np.empty(room, np.int64)
-        count_by_graph(*some, *more, np.full(len(rows.keys), -1, np.int64), ptr, row, count)
+        counts = g.node_ptr, pairs.base, pairs.unlisted(g, e), pairs.ptr[e.sub_ptr], pairs.row
+        count_by_graph(*counts, np.full(len(rows.keys), -1, np.int64), ptr, row, count)
         rows.count_ptr, rows.count_row, rows.count = ptr, row[: ptr[-1]].copy(), count[: ptr[-1]].copy()
 
 
