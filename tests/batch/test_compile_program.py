@@ -15,7 +15,7 @@ from torch import nn
 import enfa
 import enfa.batch.rows
 from enfa.edits import GraphView
-from enfa.nn.bag import make_bag
+from enfa.nn.bag import make_plan
 from enfa.testing import random_graphs
 
 
@@ -38,7 +38,7 @@ def test_exact_in_shuffled_batches(name: str) -> None:
 def test_gradients_through_a_slice(name: str) -> None:
     case, chosen = CASES[name], [7, 2, 14, 11]
     graphs, model = graphs_of(case), case.made()
-    full = make_bag([graphs[i] for i in chosen], case.policy, model, "full")
+    full = make_plan([graphs[i] for i in chosen], case.policy, model, "full")
     found, plan = [], case.compiled(graphs)[chosen]
     full.graph_ids = plan.graph_ids
     for bag in (plan, full):
@@ -58,7 +58,7 @@ def test_chunks_and_threads_change_nothing(
     graphs = graphs_of(case)
     several = [case.compiled(graphs, threads=t) for t in (1, 2, 5)]
     monkeypatch.setattr(enfa.batch.rows, "_PAIRS", 10**9)
-    one, made = case.compiled(graphs), make_bag(graphs, case.policy, case.made())
+    one, made = case.compiled(graphs), make_plan(graphs, case.policy, case.made())
     for compiled in several:
         assert compiled.cost().rows == one.cost().rows == made.cost().rows
         assert compiled.cost().edges == one.cost().edges == made.cost().edges

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 __all__ = ["added_attributes", "graph_attributes"]
 
-_OTHERS = {"x", "edge_index", "edge_attr", "edge_weight", "y", "num_nodes", "batch", "ptr"}
+_OTHERS = {"x", "x_cat", "edge_index", "edge_attr", "edge_weight", "y", "num_nodes", "batch", "ptr"}
 
 
 def _value(data: Data, name: str) -> Tensor | None:

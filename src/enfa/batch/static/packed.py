@@ -95,7 +95,7 @@ class PackedLoader:
         pin: bool = False,
         keep: int = 2**30,
     ) -> None:
-        chosen = compiled.positions(slice(None) if graphs is None else graphs)  # type: ignore[misc]
+        chosen = compiled.positions(slice(None) if graphs is None else graphs)
         if len(chosen) == 0:
             raise ValueError("Expected at least one graph to load, got none: is the split empty?")
         needs = compiled.program.needs if needs is None or isinstance(needs, nn.Module) else needs
