@@ -21,7 +21,7 @@ class _Plans(torch.utils.data.Dataset):
     """(Epoch, array of graph numbers) -> plan. Runs in the worker processes."""
 
     def __init__(
-        self, compiled: CompiledProgram, needs: Any, draw: Subsample | None, score: np.ndarray | None
+        self, compiled: CompiledProgram, needs: Needs | None, draw: Subsample | None, score: np.ndarray | None
     ) -> None:
         self.compiled, self.needs, self.draw, self.score = compiled, needs, draw, score
 
