@@ -56,17 +56,18 @@ def compile(
             several subgraphs, of which parts of the bags are drawn (``DataLoader(draw=...)``). Nothing is cached then.
     """
     check_kind(kind)
-    floats = None
+    dtype = None
     if isinstance(model, nn.Module):
         floats = next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
         if floats not in _FLOATS:
             raise ValueError(f"Expected a model in float32 or float64 to compile for, got {floats}: use torch.autocast")
+        dtype = _FLOATS[floats]
     refuse_gradients(dataset)
     graphs = check_graphs(dataset)
     checked = graphs, edits_by(policy, graphs), graph_attributes(dataset)
     program = program_of(model, graphs, policy, checked[2])
-    options: dict[str, Any] = {"kind": kind, "threads": threads, "ahead": ahead, "checked": checked}
-    return compile_program(dataset, policy, program, Bag, cache, progress, dtype=None if floats is None else _FLOATS[floats], **options)
+    options: dict[str, Any] = {"kind": kind, "threads": threads, "ahead": ahead, "dtype": dtype, "checked": checked}
+    return compile_program(dataset, policy, program, Bag, cache, progress, **options)
 
 
 def load_compiled(
