@@ -17,7 +17,7 @@ import enfa
 from enfa.batch.static.packed import PackedLoader
 from enfa.batch.static.padding import pad_plan
 from enfa.nn import GraphedForward, GraphedStep
-from enfa.nn.bag import make_bag
+from enfa.nn.bag import make_plan
 from enfa.plan.steps.prepare import lean, prepare
 from enfa.testing import random_graphs
 
@@ -154,7 +154,7 @@ def test_nothing_waits_for_a_device(name: str, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda *_: False)  # knows no device without values
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())
     model = model_for(name)
-    bag = make_bag(graphs_for(name), enfa.NodeMarking(), model)
+    bag = make_plan(graphs_for(name), enfa.NodeMarking(), model)
     plan = pad_plan(lean(prepare(bag, bag.program.needs), bag.program.needs))
     for train in (True, False):
         there = copy.deepcopy(model).train(train).to("meta")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import torch
 from bag_models import Between, Context, Knowledge, Nodes, Rooted, Union
 from torch import Tensor, nn
@@ -14,6 +15,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import MLP, GINConv, GINEConv
 
 import enfa
+from enfa.batch.compile_program import compile_program
 from enfa.batch.programs import CompiledProgram
 from enfa.nn.bag import make_plan, trace
 from enfa.plan.steps.step import Program
@@ -73,8 +75,10 @@ class Case:
         return replace(trace(self.made(), graphs, self.policy), counted=self.counted)
 
     def compiled(self, graphs: Sequence[Data], **options: Any) -> CompiledProgram:
-        given = self.made() if self.counted else self.program(graphs)
-        return enfa.compile(graphs, self.policy, given, progress=False, kind=self.kind, ahead=self.ahead, **options)
+        options = {"progress": False, "kind": self.kind, "ahead": self.ahead, **options}
+        if self.counted:
+            return enfa.compile(graphs, self.policy, self.made(), **options)
+        return compile_program(graphs, self.policy, self.program(graphs), enfa.Bag, dtype=np.float64, **options)
 
     @property
     def anew(self) -> bool:

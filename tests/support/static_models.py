@@ -46,17 +46,29 @@ class Told(Small):
         return self.head(bag.pool(bag.pool(h, "max"), "sum"))
 
 
+class Sources(nn.Module):
+    """A conv that does not read the row that its messages go to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = SAGEConv(WIDTH, WIDTH, aggr="max")
+
+    def forward(self, x: Any, edge_index: Any) -> Any:
+        return self.conv((x, None), edge_index)
+
+
 class Plain(nn.Module):
     """Counts nothing: no norm."""
 
     def __init__(self, marks: int = 1) -> None:
         super().__init__()
         self.embed, self.conv, self.head = nn.Linear(3 + marks, WIDTH), GINConv(nn.Linear(WIDTH, WIDTH)), nn.Linear(WIDTH, 2)
-        self.gat = GATConv(WIDTH, WIDTH, add_self_loops=False)
+        self.gat, self.sources = GATConv(WIDTH, WIDTH, add_self_loops=False), Sources()
 
     def forward(self, bag: Any) -> Tensor:
         h: Any = self.embed(torch.cat([bag.x, bag.mark], 1))
-        h = bag.propagate(self.gat, bag.propagate(self.conv, h).relu()).relu()
+        for conv in (self.conv, self.gat, self.sources, self.sources):
+            h = bag.propagate(conv, h).relu()
         return self.head(bag.pool(bag.pool(h), "max"))
 
 

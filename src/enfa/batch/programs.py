@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from enfa.edits import Edits, Policy, Subsample
 from enfa.graphs import GraphSet
 from enfa.plan.cost import Cost
 from enfa.plan.intern import KeyTable
+from enfa.plan.slicing.cut import Cutter
 from enfa.plan.steps.by_graph import rows_by_graph
 from enfa.plan.steps.distinct import StepRows
 from enfa.plan.steps.make import step_plan_of
@@ -54,6 +55,7 @@ class CompiledProgram:
         self.rows, self.sources, self.graphs, self.y, self.graph_attr = rows, sources, graphs, y, graph_attr or {}
         self.shared = False  # whether another dataset has the same tables: then they are copied before they grow
         self._slicer: StepSlicer | None = None
+        self._cutters: dict[frozenset[tuple[int, str]], Cutter | None] = {}  # by needs
 
     @property
     def kind(self) -> str:
@@ -121,6 +123,19 @@ class CompiledProgram:
             self._slicer = StepSlicer(self.rows, self.sources, self.cls)
         return self._slicer
 
+    def cutter(self, needs: Iterable[tuple[int, str]]) -> Cutter | None:
+        """What cuts batches for a model faster than :meth:`plan`, for blocks that loaders pack; None where it cannot.
+
+        Kept, because it takes as long as many batches and several times the memory of the dataset: loaders share it.
+        """
+        key = frozenset(needs)
+        if self.rows is None:
+            return None
+        with SLICING:
+            if key not in self._cutters:
+                self._cutters[key] = Cutter(self.slicer, key) if Cutter.takes(self.slicer, key) else None
+            return self._cutters[key]
+
     def labelled(self, plan: StepPlan) -> StepPlan:
         """The plan with the labels and attributes of its graphs."""
         assert plan.graph_ids is not None
@@ -175,7 +190,7 @@ class CompiledProgram:
         from enfa.batch.extend import extend
 
         with SLICING:
-            self._slicer = None
+            self._slicer, self._cutters = None, {}
             return extend(self, graphs)
 
     def first_layers(self, count: int) -> CompiledProgram:

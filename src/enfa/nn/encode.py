@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -77,16 +78,22 @@ class Encoder(nn.Module):
             width = hidden_channels
         self.out_channels = width + self.mark_channels
 
-    def encoded(self, rows: Rows, marks: Rows) -> Rows:
+    def encoded(self, rows: Any, marks: Any) -> Rows:
         if not isinstance(self.channels, int):
             rows = rows.of(self.embed(rows.value))
-        return torch.cat([rows, marks.to(rows.dtype)], 1) if self.mark_channels else rows
+        beside: Any = torch.cat([rows, marks.to(rows.dtype)], 1) if self.mark_channels else rows
+        return beside
 
 
 class NodeEncoder(Encoder):
     """Rows of table 0."""
 
     def forward(self, bag: Bag) -> Rows:
+        if bag.categories:
+            raise ValueError(
+                f"Expected features in 'x' alone, got {len(bag.categories)} columns of 'x_cat' beside them, which this model "
+                f"does not read: write one that reads bag.x_cat, or embed them into 'x'"
+            )
         _check("node features", self.channels, bag.x_rows, bag.limits[0])
         marks = bag.mark
         if self.mark_channels == 0 and len(bag.mark_rows) == 1:  # nothing is marked: there is nothing to read

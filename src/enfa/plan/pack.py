@@ -36,7 +36,7 @@ def places(layout: Layout) -> tuple[list[tuple[int, int]], int]:
 def pack(plan: T, out: Tensor | None = None) -> Tensor:
     """uint8 [bytes]: all arrays of a plan on the CPU, one behind the other; into ``out`` where it is given."""
     tensors = plan.tensors()
-    for name in ("x", "edge_attr", "x_rows", "edge_rows"):  # bytes have no gradient
+    for name in ("x_rows", "edge_rows"):  # bytes have no gradient
         if getattr(plan, name, None) is not None and getattr(plan, name).requires_grad:
             raise ValueError(f"Expected a plan without gradients to pack, got '{name}' with requires_grad=True")
     at_of, total = places(layout_of(plan))

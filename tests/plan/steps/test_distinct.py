@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from itertools import pairwise
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 from bag_models import MODELS, ROOTED, Molecules, Net
 from cases import EVERY
 from drawn import OWN, Drawn
+from step_rows import check_step_rows
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 import enfa
+from enfa.datasets import from_npz
 from enfa.edits import GraphView
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
-from enfa.nn.bag import Bag, make_plan, trace
-from enfa.nn.bag.pools import _written_out
+from enfa.nn.bag import make_plan, trace
 from enfa.plan import hubs
+from enfa.plan.make import KINDS
 from enfa.plan.steps.builder import start_kinds
 from enfa.plan.steps.distinct import step_rows_of
+from enfa.plan.steps.step import Program, Step
+from enfa.plan.steps.table import Table
 from enfa.testing import degenerate_graphs, random_graphs
 
 
@@ -49,57 +53,52 @@ def _model(kind: type[nn.Module] | int, name: str) -> tuple[nn.Module, list[Data
     return kind(EVERY[name].mark_channels), _graphs([3, 2], [3, 2]) if kind is Molecules else _graphs()
 
 
-def _lists(ptr: Tensor, *columns: list) -> list[tuple]:
-    """Of every list its entries, sorted."""
-    entries = list(zip(*columns))
-    return [tuple(sorted(entries[a:b])) for a, b in pairwise(ptr.tolist())]
-
-
-def _keys(bag: Bag, number: int, names: list[list[int]]) -> list:
-    """What every row of a step reads; ``names[r]``: the names of the rows of step r."""
-    step, table = bag.program.steps[number], bag.tables[number]
-    read = [names[r] for r in step.reads]
-    if step.op == "start":
-        graph = torch.zeros_like(bag.feature) if bag.of_graph is None else bag.of_graph
-        degree = torch.zeros_like(bag.feature) if bag.degrees is None else bag.degrees
-        return list(zip(map(tuple, bag.x_rows[bag.feature].tolist()), bag.marked.tolist(), graph.tolist(), degree.tolist()))
-    if table.links is not None:
-        links = table.links
-        into = _lists(links.in_ptr, [read[0][r] for r in links.in_row.tolist()], links.in_edge.tolist())
-        return [(read[0][own], items) for own, items in zip(links.self_row.tolist(), into)]
-    if table.sums is not None:
-        sums = _written_out(table, len(read[0]))
-        named = [name for row, count in zip(sums.row.tolist(), sums.count.tolist()) for name in [read[0][row]] * count]
-        ends = torch.cat([sums.count.new_zeros(1), sums.count.cumsum(0)])[sums.ptr]
-        return _lists(ends, named)
-    return list(zip(*([of[i] for i in index.tolist()] for of, index in zip(read, table.parents))))
+@by_case
+@pytest.mark.parametrize("plan", KINDS)
+def test_rows_are_those_of_brute_force(plan: str, kind: type[nn.Module] | int, name: str) -> None:
+    model, graphs = _model(kind, name)
+    check_step_rows(make_plan(graphs, EVERY[name], model, plan), graphs, EVERY[name])
 
 
 @by_case
-def test_rows_count_each_and_are_no_two_the_same(kind: type[nn.Module] | int, name: str) -> None:
+def test_so_they_are_where_rows_are_not_counted(kind: type[nn.Module] | int, name: str) -> None:
+    """And no pairs are there that nothing reads."""
     model, graphs = _model(kind, name)
-    full, bag = (make_plan(graphs, EVERY[name], model, plan) for plan in ("full", "distinct"))
-    edits = edits_by(EVERY[name], check_graphs(graphs))
-    rows = [list(range(table.num_rows)) for table in bag.tables]
-    classes: list[list[int]] = []  # by brute force: rows that read the same classes are of one class
-    split = False  # whether a pool of pairs came before
-    for number, (step, table) in enumerate(zip(bag.program.steps, bag.tables)):
-        seen: dict = {}
-        classes.append([seen.setdefault(key, len(seen)) for key in _keys(full, number, classes)])
-        if step.kind == "graphs":
-            continue
-        assert table.copies is not None and len(table.copies) == table.num_rows
-        assert bool((table.copies > 0).all()), f"{step}: a row stands for nothing"
-        assert int(table.copies.sum()) == table.total == full.tables[number].total == len(classes[-1])
-        keys = _keys(bag, number, rows)
-        if table.parts is not None:
-            # told apart within a graph alone: in another the same pool may be another base with another change of it
-            assert table.place is not None
-            split, graph = True, dict(zip(table.place.tolist(), edits.graph.tolist()))
-            keys = [(key, graph[row]) for row, key in enumerate(keys)]
-        assert len(set(keys)) == table.num_rows, f"{step}: a row is there twice"
-        if not split:
-            assert sorted(Counter(classes[-1]).values()) == sorted(table.copies.tolist()), step
+    program = replace(trace(model, graphs, EVERY[name]), counted=False)
+    bag = make_plan(graphs, EVERY[name], program)
+    check_step_rows(bag, graphs, EVERY[name])
+    for number, (step, table) in enumerate(zip(program.steps, bag.tables)):
+        if step.kind == "pairs":
+            reads = [(later, bag.tables[n]) for n, later in enumerate(program.steps) if number in later.reads]
+            named = [t for later, other in reads for t in _named(other, later.reads.index(number))]
+            assert torch.cat([torch.zeros(0), *named]).unique().tolist() == list(range(table.num_rows)), step
+
+
+def _named(table: Table, side: int) -> list[Tensor]:
+    """The rows that a table names of the first or second step that it reads."""
+    if table.links is not None:
+        return [table.links.self_row, table.links.in_row]
+    return [table.parents[side]] if table.sums is None else [table.sums.row]
+
+
+def _ds(layers: int) -> Program:
+    """A DS-GNN, with a BatchNorm."""
+    steps = [Step("start", "pairs"), *(Step("propagate", "pairs", (i,)) for i in range(layers))]
+    return Program((*steps, Step("pool", "subgraphs", (layers,)), Step("pool", "graphs", (layers + 1,))))
+
+
+@pytest.mark.parametrize(
+    ("file", "policy", "rows"),
+    [
+        ("PROTEINS.npz", enfa.NodeMarking(), [1196, 231350, 556880, 820579]),
+        ("CEXP.npz", enfa.EdgeDeletion(), [18, 957, 48239, 205365]),
+    ],
+)
+def test_counts_on_real_data(shared_data: Path, file: str, policy: enfa.Policy, rows: list[int]) -> None:
+    """The node label is the one categorical feature. More rows would be a defect; so would fewer: a wrong merge."""
+    graphs = from_npz(shared_data / file).graphs
+    assert graphs[0].x.shape[1] == 1
+    assert make_plan(graphs, policy, _ds(4)).cost().rows == rows
 
 
 @by_case

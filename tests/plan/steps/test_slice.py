@@ -54,8 +54,9 @@ def test_slices_are_plans_of_their_graphs(seed: int, name: str) -> None:
     for chosen in (*several, several[0], np.arange(len(GRAPHS))):
         found = slicer.plan(chosen)
         alone = make_plan([GRAPHS[g] for g in chosen], EVERY[name], model)
-        for step, mine, theirs in zip(found.program.steps, found.tables, alone.tables, strict=True):
-            assert (mine.num_rows, mine.total) == (theirs.num_rows, theirs.total), step
+        for number, (mine, theirs) in enumerate(zip(found.tables, alone.tables, strict=True)):
+            step = found.program.steps[number]
+            assert (found.num_rows(number), mine.total) == (alone.num_rows(number), theirs.total), step
             assert mine.copies is None or sorted(mine.copies.tolist()) == sorted(theirs.copies.tolist()), step
         assert found.graph_ids is not None and found.graph_ids.tolist() == chosen.tolist()
         assert (found.num_nodes, found.num_subgraphs) == (alone.num_nodes, alone.num_subgraphs)
@@ -75,7 +76,7 @@ def test_a_slice_of_one_graph_or_of_none() -> None:
 def test_what_is_not_counted_is_as_exact(seed: int, name: str) -> None:
     """No table has copies, and totals are known all the same."""
     model = Drawn(200 + seed, EVERY[name], 2, 4, name in OWN, name in OWN).double().eval()
-    counting, slicer = _slicer(model, EVERY[name]), _slicer(model, EVERY[name], counted=False)
+    counting, slicer = (_slicer(model, EVERY[name], counted=counted) for counted in (True, False))
     for chosen in (np.arange(len(GRAPHS)), np.array([5, 2, 11]), np.array([0])):
         expected, found = counting.plan(chosen), slicer.plan(chosen)
         assert all(table.copies is None for table in found.tables)

@@ -29,6 +29,7 @@ from enfa.batch.file.corrupt import CorruptFileError
 from enfa.batch.file.header import check_header, read_header
 from enfa.batch.file.key import FORMAT, params_of
 from enfa.batch.file.packing import pack, unpack
+from enfa.batch.file.program import program_from
 from enfa.batch.programs import CompiledProgram
 from enfa.edits import Policy
 from enfa.plan.intern import KeyTable
@@ -121,6 +122,18 @@ def _naming(path: Path) -> Iterator[None]:
         raise ValueError(f"{path}: {error}") from error
 
 
+def _said(name: str, value: Any) -> str:
+    """A program by its steps, one behind the other, where it is one."""
+    if name != "program" or not isinstance(value, dict):
+        return repr(value)
+    try:
+        steps = program_from(value, []).steps
+    except CorruptFileError:
+        return repr(value)
+    rest = [f"{key}={part!r}" for key, part in sorted(value.items()) if key != "steps"]
+    return "; ".join([*(f"{step.kind} {step}" for step in steps), *rest])
+
+
 def _check_key(path: Path, key: dict[str, Any], expect: dict[str, Any]) -> None:
     """Whether a file is of this version, and what is wanted."""
     if key.get("format") != FORMAT:
@@ -131,7 +144,7 @@ def _check_key(path: Path, key: dict[str, Any], expect: dict[str, Any]) -> None:
     names = ("kind", "policy", "params", "program", "dtype", "fingerprint")
     different = [n for n in names if n in expect and key.get(n) != expect[n]]
     if different:
-        what = "; ".join(f"{n}: {key.get(n)!r} stored, {expect[n]!r} wanted" for n in different)
+        what = "; ".join(f"{n}: {_said(n, key.get(n))} stored, {_said(n, expect[n])} wanted" for n in different)
         raise ValueError(f"{path} was compiled for something else; delete it or choose another: {what}")
 
 

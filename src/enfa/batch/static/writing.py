@@ -27,8 +27,7 @@ class Writer:
         self._blocks: dict[tuple[int, int], Block] = {}
         self._fillers: dict[Form, Filler] = {}
         # before processes are forked, so that they share what it keeps
-        cutter = getattr(compiled, "cutter", None)
-        self._cutter = None if cutter is None else cutter(needs)
+        self._cutter = compiled.cutter(needs)
         self._epoch: tuple[int, list[np.ndarray]] = -1, []
 
     def __call__(self, epoch: int, i: int, place: int) -> int:

@@ -18,7 +18,7 @@ from enfa.nn.rowwise.refusal import check_gradients, refuse
 
 if TYPE_CHECKING:
     from enfa.nn.bag.bag import Bag
-    from enfa.nn.rowwise.held import HeldColumns, HeldLinear, HeldNorm
+    from enfa.nn.rowwise.held import Held
 
 __all__ = ["EDGES", "RowCount", "Rows"]
 
@@ -43,20 +43,13 @@ class Rows:
     """
 
     __slots__ = ("__weakref__", "_value", "activated", "bag", "held", "number")
+    held: Held | None
     __array_ufunc__ = None  # so that numpy.float64(2) * h asks Rows
     is_nested = is_sparse = is_quantized = False
 
     def __init__(self, value: Tensor, bag: Bag, number: int) -> None:
         check_gradients()
         self.value, self.bag, self.number = value, bag, number
-
-    @staticmethod
-    def holding(held: HeldColumns | HeldLinear | HeldNorm, like: Rows, relu: bool = False) -> Rows:
-        """Rows of the table of others whose values are computed when they are read."""
-        new = like.of(None)  # type: ignore[arg-type]
-        new.held, new.activated = held, relu
-        like.bag.held_back(new)
-        return new
 
     @property
     def value(self) -> Tensor:
@@ -71,6 +64,11 @@ class Rows:
     def of(self, value: Tensor) -> Rows:
         """Other values of the same rows."""
         return Rows(value, self.bag, self.number)
+
+    if TYPE_CHECKING:  # set below
+
+        def __add__(self, other: Any) -> Rows: ...
+        def __getitem__(self, index: Any) -> Rows: ...
 
     @property
     def kind(self) -> str:

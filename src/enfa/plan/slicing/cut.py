@@ -114,7 +114,7 @@ class Cutter:
         pool, needs = len(rows) - 2, set(needs)
         taken = {(i, "merged") for i in range(1, pool)}
         others = {(n, name) for n, name in needs - taken if 0 <= n <= pool}
-        pools = {(pool, "sum"), (pool, "sizes"), *((pool, f"lowered {i}") for i in range(pool))}
+        pools = {(pool, "sum"), (pool, "sizes"), *((pool, f"lowered {i}") for i in slicer.lowered(pool))}
         lists = rows[pool].lists
         assert lists is not None
         size = sum(int(found.keys.size.sum()) for found in rows[1:pool]) + int(lists.size[1])

@@ -45,6 +45,7 @@ class StepSources:
         self.x: np.ndarray = arrays["x"]
         self.marks: np.ndarray = arrays["marks"]
         self.root: np.ndarray | None = arrays["root"]  # int64 [S, roots], counted within each graph
+        self.categories = tuple(arrays["categories"].tolist())
         self.limits = largest_value(arrays["x"]), largest_value(arrays["edge_attr"])
         self.edge_attr, self.edge_mark = edge_tables_of(program, arrays["edge_attr"], arrays["edge_marks"])
 
@@ -309,7 +310,7 @@ class StepSlicer:
             edge_rows=None if s.edge_attr is None else tensor(s.edge_attr), edge_mark_rows=tensor(s.edge_mark),
             tables=tables, num_nodes=bags.count["nodes"], num_subgraphs=bags.count["subgraphs"],
             degrees=tensor(degree.astype(np.int64)) if s.program.steps[0].degrees else None,
-            limits=s.limits, root_nodes=bags.roots(s.root), graph_ids=tensor(bags.graphs),
+            limits=s.limits, categories=s.categories, root_nodes=bags.roots(s.root), graph_ids=tensor(bags.graphs),
         )  # fmt: skip
         plan.cache["feature"] = each_once(len(start))  # what ``derive.readers`` would find
         return plan

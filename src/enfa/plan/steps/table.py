@@ -84,6 +84,7 @@ class StepPlan(Arrays):
     num_nodes: int
     num_subgraphs: int
     y: Tensor | None = None
+    categories: tuple[int, ...] = ()  # largest values of the last columns of x_rows, which are categories beside floats
     limits: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())  # largest categorical values of x_rows and edge_rows
     root_nodes: Tensor | None = None  # int64 [num_subgraphs, 1 or 2], -1 for none, where the model reads roots
     degrees: Tensor | None = None  # int64 [R0], in-degrees in the subgraph, where the model reads them
