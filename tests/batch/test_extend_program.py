@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from program_cases import CASES, Case, Chain, assert_exact, graphs_of
+from program_cases import CASES, Case, Chain, Roots, assert_exact, graphs_of
 from torch_geometric.data import Data
 
 import enfa
@@ -166,14 +166,6 @@ def test_node_marks_taken_from_the_graphs(kind: str) -> None:
     assert _numbers(compiled) == before
 
 
-class Roots(Chain):
-    """Reads roots alone."""
-
-    def forward(self, bag: enfa.Bag) -> torch.Tensor:
-        h = bag.propagate(self.convs[0], self.mark(bag.mark) + self.embed(bag.x))
-        return self.head(bag.pool(bag.root(h), "mean"))
-
-
 class ByPosition(enfa.Policy):
     """As many subgraphs as a graph's place in the dataset says; of some, by what they keep."""
 
@@ -190,8 +182,9 @@ def test_policies_that_depend_on_the_place_of_a_graph(policy: enfa.Policy, kind:
     case = Case(policy, model, kind)
     graphs = [*graphs_of(case, 3, 1, False), *_more(case)]
     compiled, at_once = case.compiled(graphs[:3]), case.compiled(graphs)
-    compiled.extend(graphs[3:5])
-    compiled.extend(graphs[5:])
+    compiled.extend(graphs[3:6])
+    compiled.extend(graphs[6:7])  # without nodes, by itself
+    compiled.extend(graphs[7:])
     assert compiled.sub_ptr.tolist() == at_once.sub_ptr.tolist() and compiled.cost().rows == at_once.cost().rows
     assert_exact(case, compiled[:], graphs)
     net = case.made().eval()

@@ -55,6 +55,8 @@ def _add_rows(compiled: CompiledProgram, new: GraphSet, edits: Edits) -> None:
     assert compiled.rows is not None and compiled.sources is not None
     old, program, first = compiled.sources.arrays, compiled.program, len(compiled)
     new = _renumbered(new, old["x"], old["edge_attr"], old["categories"], program)
+    if old["root"] is not None and edits.root is None:  # a policy that found nothing to edit
+        edits = replace(edits, root=np.full((edits.num_subgraphs, old["root"].shape[1]), -1))
     more, kind = sources_of_steps(new, edits, program)
     added = dict(more.arrays)
     if program.share == "graph":  # no kind of one graph is one of another
