@@ -21,11 +21,13 @@ from enfa.nn.bag import Bag, trace
 from enfa.plan.derive import merged_map, sums_map
 from enfa.plan.order import SparseMap
 from enfa.plan.slicing.cut import MOST, Cutter, Join
+from enfa.plan.slicing.making import Making
+from enfa.plan.slicing.sources import Bags
 from enfa.plan.steps.distinct import step_rows_of
 from enfa.plan.steps.lists import list_sizes
 from enfa.plan.steps.make import sources_of_steps
 from enfa.plan.steps.merge import merge_steps
-from enfa.plan.steps.slice import Bags, Making, StepSlicer
+from enfa.plan.steps.slice import StepSlicer
 from enfa.plan.steps.step import Program, Step
 from enfa.plan.steps.table import StepPlan
 from enfa.testing import degenerate_graphs, random_graphs
