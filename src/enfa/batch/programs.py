@@ -177,7 +177,7 @@ class CompiledDataset:
         none = np.zeros(len(self), np.int64)
         if self.rows is not None:
             found = rows_by_graph(self.rows, self.program, self.node_ptr, self.sub_ptr)
-            return sum((found[number] for number, _ in steps), none)
+            return sum((np.diff(found[number][0]) for number, _ in steps), none)
         pairs = np.diff(np.concatenate([[0], np.cumsum(self.sub_size)])[self.sub_ptr])
         return sum((pairs if step.kind == "pairs" else np.diff(self.node_ptr) for _, step in steps), none)
 
