@@ -299,6 +299,14 @@ class Bag(StepPlan):
         number = self.step(Step("join", one.kind, (low, high)))
         return self._rows(self.moved(one, number), number)
 
+    def unpadded(self, value: Tensor, number: int) -> Tensor:
+        """Of a padded batch, the values of a real row where padding stands, for functions that may not be defined there."""
+        self.need(PLAN, "real")
+        if number < 0 or "real" not in self.cache:
+            return value
+        there = torch.arange(len(value), device=value.device) < self.cache["real"][number]
+        return torch.where(there.view(-1, *[1] * (value.ndim - 1)), value, value[:1].detach())
+
     def moved(self, rows: Rows, number: int) -> Tensor:
         """The values of Rows, as rows of another table in which each of them can be found."""
         if rows.number == number:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from enfa.plan.derive import edge_index, graph_degrees, incoming_map, kind_lists, merged_map, readers, sums_map
@@ -137,6 +138,10 @@ _TO = {"way": _way, "lowered": _lowered}  # with the number of another step: "wa
 
 def derive(plan: StepPlan, number: int, name: str) -> Any:
     """Make one thing that a model needs, unless it is there."""
+    if number == PLAN and name == "real":
+        if name not in plan.cache:
+            plan.cache[name] = torch.tensor([plan.num_rows(n) for n in range(len(plan.tables))], device=plan.device)
+        return plan.cache[name]
     if number == PLAN:
         size = len(plan.x_rows) if name == "feature" else plan.num_graphs
         return readers(getattr(plan, name), size, plan.cache, name)

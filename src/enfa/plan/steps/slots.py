@@ -169,6 +169,8 @@ def slots_of(plan: StepPlan) -> dict[int, Slot]:
         walk.table(table, number)
     for key, found in plan.cache.items():
         kind, *numbers = key.split()
+        if key == "real":
+            walk.put(found, None)
         if key in ("feature", "of_graph"):
             walk.lists(found, "features" if key == "feature" else None, "rows 0", "rows 0", key)
         elif kind in ("found", "way") and found is not None:
