@@ -109,8 +109,8 @@ class Making:
             self.copies[number] = copies[: wanted.count]
         for listed in self.lists.pop(number, []):  # nearly all are wanted by now
             wanted.replace(listed)
-        copies_of = self.copies[number]
-        if copies_of is not None and len(copies_of) != wanted.count:  # of a file that was written so: kernels look at no lengths
+        found = self.copies[number]
+        if found is not None and len(found) != wanted.count:  # of a file that was written so: kernels look at no lengths
             raise ValueError(f"Expected copies of all rows that are read of step {number}, got some without: compile again")
 
     def owns(self, number: int, same: bool) -> tuple[np.ndarray, np.ndarray]:
