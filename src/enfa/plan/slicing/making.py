@@ -58,6 +58,9 @@ class Making:
             self.copies[number] = copies[: wanted.count]
         for listed in self.lists.pop(number, []):  # nearly all are wanted by now
             wanted.replace(listed)
+        found = self.copies[number]
+        if found is not None and len(found) != wanted.count:  # of a file that was written so: kernels look at no lengths
+            raise ValueError(f"Expected copies of all rows that are read of step {number}, got some without: compile again")
 
     def owns(self, number: int, same: bool) -> tuple[np.ndarray, np.ndarray]:
         """New numbers of own rows, and where items begin. ``same``: own rows stand for what the rows stand for."""
