@@ -14,7 +14,7 @@ from program_cases import CASES, Case, Chain, Roots, assert_exact, graphs_of
 from torch_geometric.data import Data
 
 import enfa
-from enfa.batch.programs import CompiledProgram
+from enfa.batch.programs import CompiledDataset
 from enfa.edits import Edits
 from enfa.edits.policy import GraphView
 from enfa.graphs import GraphSet
@@ -53,7 +53,7 @@ def test_what_compiling_everything_at_once_would_plan(name: str, tmp_path: Path)
         assert plan.y.tolist() == [1, 2] and plan.graph_attr["weight"].tolist() == [1, 2] and plan.limits == at_once[[0]].limits
 
 
-def _numbers(compiled: CompiledProgram) -> tuple:
+def _numbers(compiled: CompiledDataset) -> tuple:
     return compiled.cost(), compiled.key, len(compiled), repr(compiled)
 
 

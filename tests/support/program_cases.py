@@ -16,7 +16,7 @@ from torch_geometric.nn import MLP, GINConv, GINEConv
 
 import enfa
 from enfa.batch.compile_program import compile_program
-from enfa.batch.programs import CompiledProgram
+from enfa.batch.programs import CompiledDataset
 from enfa.nn.bag import make_plan, trace
 from enfa.plan.steps.step import Program
 from enfa.testing import degenerate_graphs, random_graphs
@@ -85,7 +85,7 @@ class Case:
     def program(self, graphs: Sequence[Data]) -> Program:
         return replace(trace(self.made(), graphs, self.policy), counted=self.counted)
 
-    def compiled(self, graphs: Sequence[Data], **options: Any) -> CompiledProgram:
+    def compiled(self, graphs: Sequence[Data], **options: Any) -> CompiledDataset:
         options = {"progress": False, "kind": self.kind, "ahead": self.ahead, **options}
         if self.counted:
             return enfa.compile(graphs, self.policy, self.made(), **options)

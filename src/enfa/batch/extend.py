@@ -28,7 +28,7 @@ from enfa.plan.steps.slice import StepSources
 from enfa.plan.steps.step import Program
 
 if TYPE_CHECKING:
-    from enfa.batch.programs import CompiledProgram
+    from enfa.batch.programs import CompiledDataset
 
 __all__ = ["extend"]
 
@@ -50,7 +50,7 @@ def _widen_kinds(rows: list[StepRows], program: Program, marks: int, more: int) 
             found.keys.replace_b(found.keys.b // marks * more + found.keys.b % marks)
 
 
-def _add_rows(compiled: CompiledProgram, new: GraphSet, edits: Edits) -> None:
+def _add_rows(compiled: CompiledDataset, new: GraphSet, edits: Edits) -> None:
     """The rows of the new graphs; nothing is changed before they are found."""
     assert compiled.rows is not None and compiled.sources is not None
     old, program, first = compiled.sources.arrays, compiled.program, len(compiled)
@@ -77,8 +77,8 @@ def _add_rows(compiled: CompiledProgram, new: GraphSet, edits: Edits) -> None:
     compiled.rows, compiled.sources, compiled.shared = rows, StepSources(program, **added), False
 
 
-def extend(compiled: CompiledProgram, graphs: Sequence[Data]) -> np.ndarray:
-    """See :meth:`enfa.batch.programs.CompiledProgram.extend`."""
+def extend(compiled: CompiledDataset, graphs: Sequence[Data]) -> np.ndarray:
+    """See :meth:`enfa.batch.programs.CompiledDataset.extend`."""
     if compiled.policy is None:
         raise ValueError("Expected to know the policy: load with load_compiled(path, policy=...) to extend")
     first = len(compiled)

@@ -28,10 +28,10 @@ from enfa.plan.steps.step import Program
 from enfa.plan.steps.table import StepPlan
 from enfa.plan.steps.truncate import first_layers, shorter
 
-__all__ = ["CompiledProgram"]
+__all__ = ["CompiledDataset"]
 
 
-class CompiledProgram:
+class CompiledDataset:
     """What :func:`enfa.compile` returns. ``compiled[[3, 5]]`` is the plan of graphs 3 and 5.
 
     It holds the rows of every step and ``sources``, what these are made of; or ``graphs`` and edits, where every batch is
@@ -177,7 +177,7 @@ class CompiledProgram:
         none = np.zeros(len(self), np.int64)
         if self.rows is not None:
             found = rows_by_graph(self.rows, self.program, self.node_ptr, self.sub_ptr)
-            return sum((found[number] for number, _ in steps), none)
+            return sum((np.diff(found[number][0]) for number, _ in steps), none)
         pairs = np.diff(np.concatenate([[0], np.cumsum(self.sub_size)])[self.sub_ptr])
         return sum((pairs if step.kind == "pairs" else np.diff(self.node_ptr) for _, step in steps), none)
 
@@ -193,13 +193,13 @@ class CompiledProgram:
             self._slicer, self._cutters = None, {}
             return extend(self, graphs)
 
-    def first_layers(self, count: int) -> CompiledProgram:
+    def first_layers(self, count: int) -> CompiledDataset:
         """The dataset compiled for a model with fewer layers, without compiling again. The two share their tables."""
         program, rows, sources = shorter(self.program, count), None, None
         if self.rows is not None and self.sources is not None:
             rows, sources = first_layers(self.rows, self.program, count), StepSources(program, **self.sources.arrays)
         key = sealed({**self.key, "program": program_json(program)})
-        less = CompiledProgram(
+        less = CompiledDataset(
             key, self.policy, program, self.cls, rows=rows, sources=sources, graphs=self.graphs, y=self.y,
             graph_attr=self.graph_attr,
         )  # fmt: skip

@@ -67,9 +67,12 @@ def _check(what: str, channels: int | Sequence[int], values: Tensor, largest: tu
 class Encoder(nn.Module):
     """Features as they are or embedded, beside the channels of the mark: the paper's cat(X, I_r)."""
 
+    names = ("in_channels", "mark_channels")  # of the model's arguments
+
     def __init__(self, channels: int | Sequence[int], hidden_channels: int, mark_channels: int) -> None:
         super().__init__()
-        self.channels, self.mark_channels = _channels("in_channels", channels), whole("mark_channels", mark_channels, 0)
+        self.channels = _channels(self.names[0], channels)
+        self.mark_channels = whole(self.names[1], mark_channels, 0)
         if isinstance(self.channels, int):
             self.embed: nn.Module = nn.Identity()
             width = self.channels
@@ -108,6 +111,8 @@ class NodeEncoder(Encoder):
 
 class EdgeEncoder(Encoder):
     """A row for every kind of edge."""
+
+    names = ("edge_channels", "edge_mark_channels")
 
     def forward(self, bag: Bag) -> Rows:
         marks = bag.edge_mark

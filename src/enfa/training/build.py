@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from enfa.batch.programs import CompiledProgram
+from enfa.batch.programs import CompiledDataset
 from enfa.datasets import Benchmark, from_npz, load
 from enfa.datasets.benchmark import Channels
 from enfa.datasets.compact import compact_file, from_compact
@@ -109,7 +109,7 @@ def make_model(config: Config, problem: Problem) -> SubgraphGNN:
 
 def compile_for(
     config: Config, graphs: Sequence[Data], model: SubgraphGNN, progress: bool = False
-) -> CompiledProgram:
+) -> CompiledDataset:
     """The whole bags, also where epochs draw from them. Rows of DSS-GNN depend on the draw, so it is planned batch by batch."""
     draw = training_draw(config)
     return compile_dataset(

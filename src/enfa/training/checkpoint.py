@@ -16,7 +16,8 @@ from enfa.training.build import Problem, make_model
 from enfa.training.config import MODEL, RUNS_ON, Config
 
 __all__ = [
-    "FORMAT", "check_resumable", "check_same_model", "check_same_run", "check_weights", "load_checkpoint", "load_model", "trained_on",
+    "FORMAT", "check_resumable", "check_same_model", "check_same_run", "check_weights", "load_checkpoint", "load_model",
+    "trained_on",
 ]  # fmt: skip
 
 
@@ -46,8 +47,8 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
     there = checkpoint["enfa"].get("format", 1)
     if there != FORMAT:
         raise ValueError(
-            f"{path} is a checkpoint of format {there!r}, and this version reads {FORMAT}, in which weights have other names: train "
-            f"anew, or use the version that has written it ({checkpoint['enfa'].get('version')!r})"
+            f"{path} is a checkpoint of format {there!r}, and this version reads {FORMAT}, in which weights have other names: "
+            f"train anew, or use the version that has written it ({checkpoint['enfa'].get('version')!r})"
         )
     parts = {**checkpoint["enfa"], "state_dict": checkpoint.get("state_dict")}
     wrong = [name for name, kind in _PARTS.items() if not isinstance(parts.get(name), kind)]

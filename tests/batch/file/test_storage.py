@@ -22,12 +22,12 @@ from torch_geometric.data import Data
 import enfa
 from enfa.batch import CorruptFileError
 from enfa.batch.file import storage
-from enfa.batch.programs import CompiledProgram
+from enfa.batch.programs import CompiledDataset
 from enfa.testing import random_graphs
 
 
 @pytest.fixture(scope="module")
-def compiled() -> CompiledProgram:
+def compiled() -> CompiledDataset:
     return CASES["dss"].compiled(graphs_of(CASES["dss"]))
 
 
@@ -70,7 +70,7 @@ def _forbidden(*_: object, **__: object) -> None:
     raise AssertionError("stored data went through pickle")
 
 
-def test_no_pickle(compiled: CompiledProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_pickle(compiled: CompiledDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("load", "loads", "dump", "dumps", "Unpickler", "Pickler"):
         monkeypatch.setattr(pickle, name, _forbidden)
     monkeypatch.setattr(torch, "load", _forbidden)
@@ -79,7 +79,7 @@ def test_no_pickle(compiled: CompiledProgram, tmp_path: Path, monkeypatch: pytes
     assert len(enfa.load_compiled(tmp_path / "x.enfa")) == len(compiled)
 
 
-def test_every_single_byte_counts(compiled: CompiledProgram, tmp_path: Path) -> None:
+def test_every_single_byte_counts(compiled: CompiledDataset, tmp_path: Path) -> None:
     path, broken = tmp_path / "x.enfa", tmp_path / "broken.enfa"
     compiled.save(path)
     data = path.read_bytes()
@@ -92,7 +92,7 @@ def test_every_single_byte_counts(compiled: CompiledProgram, tmp_path: Path) -> 
             enfa.load_compiled(broken)
 
 
-def test_truncation_and_additions(compiled: CompiledProgram, tmp_path: Path) -> None:
+def test_truncation_and_additions(compiled: CompiledDataset, tmp_path: Path) -> None:
     path, broken = tmp_path / "x.enfa", tmp_path / "broken.enfa"
     compiled.save(path)
     data = path.read_bytes()
@@ -115,20 +115,20 @@ def test_truncation_and_additions(compiled: CompiledProgram, tmp_path: Path) -> 
         ({"dtype": None}, "dtype: 'float64' stored, None wanted"),
     ],
 )
-def test_another_key_is_refused(compiled: CompiledProgram, changes: dict, message: str, tmp_path: Path) -> None:
+def test_another_key_is_refused(compiled: CompiledDataset, changes: dict, message: str, tmp_path: Path) -> None:
     compiled.save(tmp_path / "x.enfa")
     with pytest.raises(ValueError, match=r"x\.enfa was compiled for something else.*" + message):
         enfa.load_compiled(tmp_path / "x.enfa", expect={**compiled.key, **changes})
 
 
-def test_another_policy_is_refused(compiled: CompiledProgram, tmp_path: Path) -> None:
+def test_another_policy_is_refused(compiled: CompiledDataset, tmp_path: Path) -> None:
     compiled.save(tmp_path / "x.enfa")
     with pytest.raises(ValueError, match="policy: 'NodeDeletion' stored, 'NodeMarking' wanted; params"):
         enfa.load_compiled(tmp_path / "x.enfa", policy=enfa.NodeMarking())
 
 
 @pytest.mark.parametrize("version", [1, 2, 3, 5])
-def test_another_version_is_refused(compiled: CompiledProgram, version: int, tmp_path: Path) -> None:
+def test_another_version_is_refused(compiled: CompiledDataset, version: int, tmp_path: Path) -> None:
     compiled.save(tmp_path / "a.enfa")
     header, arrays = stored.parts_of(tmp_path / "a.enfa")
     path = stored.write(tmp_path / "x.enfa", {**header, "key": {**header["key"], "format": version}}, arrays)
@@ -165,7 +165,7 @@ def test_a_policy_of_ones_own_must_be_given_to_extend(tmp_path: Path) -> None:
     assert loaded.extend(more).tolist() == [16, 17, 18]
 
 
-def test_permissions_are_those_of_any_file(compiled: CompiledProgram, tmp_path: Path) -> None:
+def test_permissions_are_those_of_any_file(compiled: CompiledDataset, tmp_path: Path) -> None:
     compiled.save(tmp_path / "x.enfa")
     (tmp_path / "plain").write_text("")
     modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("x.enfa", "plain")]
@@ -173,7 +173,7 @@ def test_permissions_are_those_of_any_file(compiled: CompiledProgram, tmp_path: 
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(
-    compiled: CompiledProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    compiled: CompiledDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compiled.save(tmp_path / "x.enfa")
     before = (tmp_path / "x.enfa").read_bytes()
@@ -188,7 +188,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(
     assert (tmp_path / "x.enfa").read_bytes() == before
 
 
-def _write_for_ever(datasets: list[CompiledProgram], path: Path, started: object) -> None:
+def _write_for_ever(datasets: list[CompiledDataset], path: Path, started: object) -> None:
     """Packed before, so that nearly all the time goes into writing."""
     images = {id(compiled): storage._image(compiled) for compiled in datasets}
     storage._image = lambda compiled: images[id(compiled)]  # type: ignore[assignment]
@@ -234,7 +234,7 @@ def test_kill_9_at_random_moments(tmp_path: Path) -> None:
     assert {exists for exists, _ in outcomes} == {True, False}
 
 
-def test_bytes_by_array_add_up(compiled: CompiledProgram) -> None:
+def test_bytes_by_array_add_up(compiled: CompiledDataset) -> None:
     sizes = storage.stored_bytes(compiled)
     total = sizes.pop("total")
     assert 0 < total - sum(sizes.values()) < 20_000  # the headers and the trailer

@@ -21,7 +21,7 @@ from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
 from enfa.nn.bag import make_plan, trace
 from enfa.plan import hubs
-from enfa.plan.make import KINDS
+from enfa.plan.steps.check import KINDS
 from enfa.plan.steps.builder import start_kinds
 from enfa.plan.steps.distinct import step_rows_of
 from enfa.plan.steps.step import Program, Step

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -17,7 +18,7 @@ import enfa
 from enfa.batch.compile_program import in_precision
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
-from enfa.nn.bag import Bag, make_plan, trace
+from enfa.nn.bag import Bag, trace
 from enfa.plan.arrays import Arrays
 from enfa.plan.steps.distinct import step_rows_of
 from enfa.plan.steps.make import sources_of_steps
@@ -30,8 +31,8 @@ GRAPHS.append(GRAPHS[0])
 NAMES = [name for name, policy in EVERY.items() if not isinstance(policy, enfa.Subsample)]
 
 
-def _slicer(model: nn.Module, policy: enfa.Policy, **changes: Any) -> StepSlicer:
-    checked = check_graphs(GRAPHS)
+def _slicer(model: nn.Module, policy: enfa.Policy, chosen: Sequence[int] = range(len(GRAPHS)), **changes: Any) -> StepSlicer:
+    checked = check_graphs([GRAPHS[g] for g in chosen])
     graphs, edits = in_precision(checked, edits_by(policy, checked), np.float64)
     program = replace(trace(model, checked, policy), **changes)
     sources, start = sources_of_steps(graphs, edits, program)
@@ -52,8 +53,8 @@ def test_slices_are_plans_of_their_graphs(seed: int, name: str) -> None:
     slicer, rng = _slicer(model, EVERY[name]), np.random.default_rng(seed)
     several = [rng.permutation(len(GRAPHS))[: rng.integers(3, len(GRAPHS) + 1)] for _ in range(4)]
     for chosen in (*several, several[0], np.arange(len(GRAPHS))):
-        found = slicer.plan(chosen)
-        alone = make_plan([GRAPHS[g] for g in chosen], EVERY[name], model)
+        found: Any = slicer.plan(chosen)
+        alone: Any = _slicer(model, EVERY[name], chosen).plan(np.arange(len(chosen)))
         for number, (mine, theirs) in enumerate(zip(found.tables, alone.tables, strict=True)):
             step = found.program.steps[number]
             assert (found.num_rows(number), mine.total) == (alone.num_rows(number), theirs.total), step

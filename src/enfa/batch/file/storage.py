@@ -30,7 +30,7 @@ from enfa.batch.file.header import check_header, read_header
 from enfa.batch.file.key import FORMAT, params_of
 from enfa.batch.file.packing import pack, unpack
 from enfa.batch.file.program import program_from
-from enfa.batch.programs import CompiledProgram
+from enfa.batch.programs import CompiledDataset
 from enfa.edits import Policy
 from enfa.plan.intern import KeyTable
 from enfa.plan.steps.distinct import StepRows
@@ -47,7 +47,7 @@ class FormatError(ValueError):
     """A file of another version."""
 
 
-def _arrays(compiled: CompiledProgram) -> dict[str, np.ndarray]:
+def _arrays(compiled: CompiledDataset) -> dict[str, np.ndarray]:
     """Every array of a compiled dataset by name."""
     found: dict[str, Any] = {f"graph_attr.{name}": value.numpy() for name, value in compiled.graph_attr.items()}
     if compiled.y is not None:
@@ -68,7 +68,7 @@ def _arrays(compiled: CompiledProgram) -> dict[str, np.ndarray]:
     return {name: array for name, array in found.items() if isinstance(array, np.ndarray)}
 
 
-def _image(compiled: CompiledProgram) -> tuple[bytes, dict[str, int]]:
+def _image(compiled: CompiledDataset) -> tuple[bytes, dict[str, int]]:
     """The file's bytes without the trailer, and the packed size of every array."""
     packed, how = {}, {}
     for name, array in _arrays(compiled).items():
@@ -85,13 +85,13 @@ def _image(compiled: CompiledProgram) -> tuple[bytes, dict[str, int]]:
     return save(packed), sizes
 
 
-def stored_bytes(compiled: CompiledProgram) -> dict[str, int]:
+def stored_bytes(compiled: CompiledDataset) -> dict[str, int]:
     """Bytes that :func:`save_compiled` would write, array by array; ``total`` is the size of the file."""
     image, sizes = _image(compiled)
     return {**sizes, "total": len(image) + _TRAILER}
 
 
-def save_compiled(compiled: CompiledProgram, path: str | Path) -> None:
+def save_compiled(compiled: CompiledDataset, path: str | Path) -> None:
     """Write atomically: the old file, or the whole new one."""
     image, _ = _image(compiled)
     trailer = _MAGIC + hashlib.blake2b(image, digest_size=32).digest()
@@ -190,7 +190,7 @@ def load_compiled(
     policy: Policy | None = None,
     cls: type[StepPlan] = StepPlan,
     needs: frozenset[tuple[int, str]] | None = None,
-) -> CompiledProgram:
+) -> CompiledDataset:
     """Read what ``compiled.save(path)`` wrote.
 
     Raises :class:`CorruptFileError` for a damaged file and a ValueError that says what differs for one of another
@@ -216,8 +216,8 @@ def load_compiled(
     attr = {name.removeprefix(prefix): torch.from_numpy(a) for name, a in arrays.items() if name.startswith(prefix)}
     y = torch.from_numpy(arrays["y"]) if "y" in arrays else None
     if "graphs.node_ptr" in arrays:
-        return CompiledProgram(key, policy, program, cls, graphs=graphs_from(arrays), y=y, graph_attr=attr)
+        return CompiledDataset(key, policy, program, cls, graphs=graphs_from(arrays), y=y, graph_attr=attr)
     given = {name.removeprefix("sources."): array for name, array in arrays.items() if name.startswith("sources.")}
     sources = StepSources(program, **{"edge_attr": None, "root": None, **given})
     rows = [_rows(arrays, number) for number in range(len(program.steps))]
-    return CompiledProgram(key, policy, program, cls, rows=rows, sources=sources, y=y, graph_attr=attr)
+    return CompiledDataset(key, policy, program, cls, rows=rows, sources=sources, y=y, graph_attr=attr)

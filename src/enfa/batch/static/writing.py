@@ -6,7 +6,7 @@ import numpy as np
 
 from enfa.batch.loader import Batches
 from enfa.batch.positions import SLICING
-from enfa.batch.programs import CompiledProgram
+from enfa.batch.programs import CompiledDataset
 from enfa.batch.static.buckets import Buckets
 from enfa.batch.static.fill import Block, Filler
 from enfa.batch.static.padding import Form
@@ -20,7 +20,7 @@ class Writer:
     """(Epoch, number of the batch in it, place in the ring) -> number of the bucket, or -1. Runs in the workers."""
 
     def __init__(
-        self, compiled: CompiledProgram, needs: Needs, sampled: Batches, buckets: Buckets, ring: np.ndarray
+        self, compiled: CompiledDataset, needs: Needs, sampled: Batches, buckets: Buckets, ring: np.ndarray
     ) -> None:
         self.compiled, self.needs, self.sampled = compiled, needs, sampled
         self.buckets, self.ring = buckets, ring
@@ -55,5 +55,5 @@ class Writer:
         return self._blocks[number, place]
 
 
-def lean_plan(compiled: CompiledProgram, graphs: np.ndarray, needs: Needs) -> StepPlan:
+def lean_plan(compiled: CompiledDataset, graphs: np.ndarray, needs: Needs) -> StepPlan:
     return lean(prepare(compiled.plan(graphs), needs), needs)

@@ -14,7 +14,7 @@ from enfa.nn.rowwise.held import HeldNorm, held_back, holds, settle, settle_norm
 from enfa.nn.rowwise.refusal import refuse
 from enfa.nn.rowwise.rows import Rows
 from enfa.nn.triton import accelerated
-from enfa.plan.identity import mix64
+from enfa.plan.steps.identity import mix64
 from enfa.plan.steps.identity import step_identities
 
 __all__ = ["counted_batch_norm", "counted_module", "keyed_dropout"]
@@ -49,7 +49,7 @@ def _check(input: Rows, *weights: Tensor | None) -> None:
     if input.ndim != 2:
         shape = list(input.value.shape)
         raise refuse("batch_norm", f"in training takes Rows [rows, channels], not {shape},", "use h.flatten(1)")
-    width, found = input.shape[1], {len(w) for w in weights if w is not None}
+    width, found = input.width, {len(w) for w in weights if w is not None}
     if found - {width} or not input.is_floating_point():
         wanted = ", ".join(map(str, found)) or "any"
         raise ValueError(f"Expected {wanted} channels of floats for this BatchNorm, got {width} of {input.dtype}")

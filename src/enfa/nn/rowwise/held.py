@@ -136,7 +136,7 @@ class HeldNorm(Held):
     def __init__(
         self, rows: Rows, weight: Tensor | None, bias: Tensor | None, eps: float, running: Running | None
     ) -> None:
-        super().__init__([rows], rows.shape[1], weight, bias)
+        super().__init__([rows], rows.width, weight, bias)
         table = rows.bag.tables[rows.number]
         assert table.copies is not None
         self.weight, self.bias, self.eps, self.copies, self.total = weight, bias, eps, table.copies, table.total
@@ -223,7 +223,7 @@ class HeldColumns(Held):
     """Rows of several tables beside each other: a pool reads each in its own table, which is smaller the earlier it is."""
 
     def __init__(self, parts: Sequence[Rows], number: int) -> None:
-        super().__init__(parts, sum(int(part.shape[1]) for part in parts))
+        super().__init__(parts, sum(part.width for part in parts))
         self.number = number
 
     @staticmethod

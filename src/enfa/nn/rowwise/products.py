@@ -33,7 +33,7 @@ def linear(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, A
 
 def _fits(rows: Rows, weight: Tensor, bias: Tensor | None) -> bool:
     """Whether PyTorch computes it: what it refuses is refused at once."""
-    if weight.ndim != 2 or weight.shape[1] != rows.shape[1] or (bias is not None and bias.shape != weight.shape[:1]):
+    if weight.ndim != 2 or weight.shape[1] != rows.width or (bias is not None and bias.shape != weight.shape[:1]):
         return False
     return all(w is None or (w.dtype == rows.dtype and w.device == rows.device) for w in (weight, bias))
 

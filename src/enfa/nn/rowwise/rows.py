@@ -83,6 +83,11 @@ class Rows:
         return torch.Size((RowCount(count), *rest))
 
     @property
+    def width(self) -> int:
+        """Columns, of Rows with two axes."""
+        return self._value.shape[1] if self.held is None else self.held.width
+
+    @property
     def dtype(self) -> torch.dtype:
         return self.value.dtype if self.held is None else self.held.dtype
 
@@ -120,6 +125,8 @@ class Rows:
     ) -> Any:
         from enfa.nn.rowwise.operations import HANDLERS
 
+        if torch.compiler.is_compiling():  # what is held back, counted or keyed runs as it is
+            return torch.compiler.disable(Rows.__torch_function__)(func, types, args, kwargs)
         check_gradients()
         if func in _PICKS and hasattr(type(args[-1]), "picked"):
             return args[-1].picked(args[0])  # h[row] at the ends of edges, h[batch] of subgraphs

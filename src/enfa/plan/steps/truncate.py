@@ -71,6 +71,7 @@ def first_layers(rows: list[StepRows], program: Program, count: int) -> list[Ste
     """
     layers = _layers(program)
     last, pool, whole = rows[-3:]
+    assert pool.lists is not None and pool.place is not None and whole.place is not None
     row, counted = np.arange(len(last.keys), dtype=np.int32), None
     if last.count_ptr is not None and last.count_row is not None and last.count is not None:
         counted = last.count_ptr, last.count_row, last.count
@@ -82,7 +83,6 @@ def first_layers(rows: list[StepRows], program: Program, count: int) -> list[Ste
     found = [replace(kept) for kept in rows[: count + 1]]
     if counted is not None:
         found[-1].count_ptr, found[-1].count_row, found[-1].count = counted
-    assert pool.lists is not None and pool.place is not None and whole.place is not None
     lists, of_list = _lowered(pool.lists, row)
     pools, graphs = KeyTable(), KeyTable()
     of_pool = pools.absorb(pool.keys, item_map=of_list)
