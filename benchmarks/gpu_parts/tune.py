@@ -50,7 +50,8 @@ def lists(case: Case, data: Dataset, size: int) -> Iterator[tuple[str, list[str]
         "pool backwards": lambda: sums.triton_sums(grad[: len(pool.forward)], pool.backward),
     }
     if data.molecules:
-        kinds, edge = kind_lists(links, len(plan.edge_mark_rows)), torch.randn(len(plan.edge_mark_rows), case.width, device="cuda")
+        count = len(plan.edge_mark_rows)
+        kinds, edge = kind_lists(links, count), torch.randn(count, case.width, device="cuda")
         calls |= {
             "gine forwards": lambda: gine._forward(table, edge, merged.forward),
             "gine backwards": lambda: gine._backward(grad, table, edge, merged.backward),

@@ -87,7 +87,7 @@ def _graph(axes: Axes, graph: Data, at: np.ndarray, marked: int | None, radius: 
     for v, point in enumerate(at):
         fill = PALETTE[0] if v == marked else GREY
         axes.add_patch(Circle(point, radius, fc=fill, ec=INK, lw=1.0, zorder=2))
-        _text(axes, *point, "abcde"[v], 72 * radius, ha="center", va="center_baseline", zorder=3)
+        _text(axes, point[0], point[1], "abcde"[v], 72 * radius, ha="center", va="center_baseline", zorder=3)
 
 
 def _bag(axes: Axes, graph: Data, place: np.ndarray, plan: Bag, top: float) -> None:

@@ -63,7 +63,7 @@ def _with_unedited(edits: Edits) -> Edits:
     root = edits.root
     return replace(
         edits,
-        sub_ptr=edits.sub_ptr + [0, 1],
+        sub_ptr=np.array([0, edits.num_subgraphs + 1]),
         node_ptr=np.append(edits.node_ptr, edits.node_ptr[-1]),
         edge_ptr=np.append(edits.edge_ptr, edits.edge_ptr[-1]),
         keeps=None if edits.keeps is None else np.append(edits.keeps, False),
