@@ -15,39 +15,42 @@ from typing import Any
 import numpy as np
 
 from common import FILES, RESULTS, load, parser, show, write
-from enfa import NodeMarking, Spec
-from enfa.batch.rows import compile_graphs
+from enfa import NodeMarking
+from enfa.batch.compile_program import compile_rows
+from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
-from enfa.plan.make import edits_of, sources_of
+from enfa.plan.steps.make import sources_of_steps
+from enfa.report.program import ds_program
 from enfa.testing import random_graphs
 
 LAYERS = 4
 
 
 def measure(name: str, graphs: list[Any], threads: int, repeats: int) -> dict[str, Any]:
-    spec, policy = Spec(LAYERS), NodeMarking()
+    program = ds_program(LAYERS)
     start = time.perf_counter()
     checked = check_graphs(graphs)
-    edits = edits_of(checked, policy, spec)
-    kind = sources_of(checked, edits, spec)[1]
+    edits = edits_by(NodeMarking(), checked)
+    kind = sources_of_steps(checked, edits, program)[1]
     before = time.perf_counter() - start
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
-        rows = compile_graphs(checked, edits, spec, kind, threads=threads)
+        rows = compile_rows(checked, edits, program, kind, threads=threads)
         times.append(time.perf_counter() - start)
-    seconds, affected = float(np.median(times)), sum(rows.affected)
+    seconds, layers = float(np.median(times)), rows[1 : LAYERS + 1]
+    affected = [layer.affected or 0 for layer in layers]
     return {
         "dataset": name,
         "graphs": len(graphs),
         "layers": LAYERS,
         "pairs": int((np.diff(checked.node_ptr) ** 2).sum()),
-        "affected": rows.affected,
-        "distinct": [len(layer.rows) for layer in rows.layers],
+        "affected": affected,
+        "distinct": [len(layer.keys) for layer in layers],
         "check_s": round(before, 3),
         "compile_s": round(seconds, 3),
-        "rows_per_s": round(affected / seconds),
-        "rows_per_s_in_all": round(affected / (seconds + before)),
+        "rows_per_s": round(sum(affected) / seconds),
+        "rows_per_s_in_all": round(sum(affected) / (seconds + before)),
     }
 
 

@@ -26,6 +26,7 @@ import torch
 
 import enfa
 from common import RESULTS, load, parser, show, write
+from enfa.report.program import ds_program
 from enfa.testing import random_graphs
 
 LIMITS = {"compile_s": 30.0, "load": 5.0, "slice": 10.0}
@@ -48,7 +49,7 @@ def _ready(threads: int) -> None:
     """Numba compiles, or reads its cache, before anything is timed."""
     torch.set_num_threads(threads)
     with tempfile.TemporaryDirectory() as folder:
-        compiled = enfa.compile(random_graphs(4), enfa.NodeMarking(), enfa.Spec(2), progress=False, threads=threads)
+        compiled = enfa.compile(random_graphs(4), enfa.NodeMarking(), ds_program(2), progress=False, threads=threads)
         compiled.save(Path(folder) / "x.enfa")
         enfa.load_compiled(Path(folder) / "x.enfa")[:]
 
@@ -61,9 +62,9 @@ def _graphs(name: str, options: dict[str, Any]) -> list[Any]:
 def _compile(name: str, layers: int, path: Path, options: dict[str, Any]) -> dict[str, Any]:
     _ready(options["threads"])
     graphs = _graphs(name, options)
-    before, spec = _peak(), enfa.Spec(layers, edge_attr=True)
+    before, program = _peak(), ds_program(layers, edges=True)
     seconds, compiled = _timed(
-        lambda: enfa.compile(graphs, enfa.NodeMarking(), spec, progress=False, threads=options["threads"])
+        lambda: enfa.compile(graphs, enfa.NodeMarking(), program, progress=False, threads=options["threads"])
     )
     peak = _peak()
     save_s, _ = _timed(lambda: compiled.save(path))
@@ -103,7 +104,7 @@ def _slice(name: str, path: Path, options: dict[str, Any]) -> dict[str, Any]:
             chosen = [graphs[g] for g in batch]
             sliced[i] = min(sliced[i], _timed(lambda batch=batch: compiled[batch])[0])
             made[i] = min(
-                made[i], _timed(lambda chosen=chosen: enfa.make_plan(chosen, enfa.NodeMarking(), compiled.spec))[0]
+                made[i], _timed(lambda chosen=chosen: enfa.make_plan(chosen, enfa.NodeMarking(), compiled.program))[0]
             )
     return {
         "batch": len(batches[0]),

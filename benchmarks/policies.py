@@ -14,10 +14,11 @@ import time
 import enfa
 import enfa.datasets
 from enfa.edits import Policy
+from enfa.edits.check import edits_by
 from enfa.graphs import GraphSet, check_graphs
-from enfa.plan.distinct import distinct_rows_of
-from enfa.plan.make import edits_of
 from enfa.plan.steps.builder import start_kinds
+from enfa.plan.steps.distinct import step_rows_of
+from enfa.report.program import ds_program
 from enfa.testing import random_graphs
 
 POLICIES: list[Policy] = [
@@ -37,13 +38,13 @@ POLICIES: list[Policy] = [
 
 def measure(graphs: GraphSet, policy: Policy, layers: int) -> tuple[int, int, float]:
     """(conventional rows, distinct rows, seconds)."""
-    spec = enfa.Spec(layers, edge_attr=policy.edge_mark_channels > 0)
+    program = ds_program(layers, edges=policy.edge_mark_channels > 0)
     start = time.perf_counter()
-    edits = edits_of(graphs, policy, spec)
-    rows = distinct_rows_of(graphs, edits, spec, start_kinds(graphs, spec.share)[0])
+    edits = edits_by(policy, graphs)
+    rows = step_rows_of(graphs, edits, program, start_kinds(graphs, program.share)[0])
     return (
         layers * int(edits.sizes(graphs).sum()),
-        sum(len(layer.rows) for layer in rows.layers),
+        sum(len(layer.keys) for layer in rows[1 : layers + 1]),
         time.perf_counter() - start,
     )
 

@@ -50,14 +50,14 @@ def measure(nodes: int, hub: int, features: str, degree: int, hidden: int, threa
     first = CHANNELS if features == "continuous" else [int(features)]
     model = enfa.DSGNN(first, hidden, 4, 2, norm="layer", readout="root")
     for warm_up in (large_graph(2000, degree, **options), large_graph(200, 2, hub=100, **options)):
-        model(enfa.make_plan([warm_up], enfa.NodeMarking(), model.spec)).square().mean().backward()
+        model(enfa.make_plan([warm_up], enfa.NodeMarking(), model)).square().mean().backward()
     graph = large_graph(nodes, degree, hub=hub, **options)
     before = _peak()
     found: dict[str, Any] = {"features": features, "nodes": nodes, "degree": degree, "hub": hub, "hidden": hidden}
     found |= {"edges": graph.num_edges, "graph_gib": before}
     start, cpu = time.perf_counter(), time.process_time()
     try:
-        plan = enfa.make_plan([graph], enfa.NodeMarking(), model.spec)
+        plan = enfa.make_plan([graph], enfa.NodeMarking(), model)
     except ValueError as error:
         return {**found, "refused": str(error), "plan_s": time.perf_counter() - start}
     planned = time.perf_counter()

@@ -25,7 +25,7 @@ from torch_geometric.data import Data
 import enfa
 from common import RESULTS, load, parser, show, write
 from enfa.datasets import Benchmark, from_npz
-from enfa.plan.make import KINDS
+from enfa.plan.steps.check import KINDS
 
 # dataset: graphs in a batch, and what the model is made with
 TASKS: dict[str, tuple[int, dict[str, Any]]] = {
@@ -42,7 +42,7 @@ def make_model(data: Benchmark, settings: dict[str, Any]) -> enfa.DSGNN:
     return enfa.DSGNN(data.in_channels, out_channels=data.num_outputs, edge_channels=edges, **settings)
 
 
-def step(model: enfa.DSGNN, plan: enfa.Plan, y: torch.Tensor, optimiser: torch.optim.Optimizer) -> None:
+def step(model: enfa.DSGNN, plan: enfa.Bag, y: torch.Tensor, optimiser: torch.optim.Optimizer) -> None:
     optimiser.zero_grad()
     out = model(plan)
     if y.is_floating_point():
@@ -73,10 +73,10 @@ def measure(path: str, kind: str, settings: dict[str, Any], threads: int, second
     optimiser = torch.optim.Adam(model.parameters())
     y = torch.from_numpy(data.labels)
     # libraries, compiled kernels and optimiser state are there before anything is measured
-    step(model, enfa.make_plan(data.graphs[:1], policy, model.spec, kind), y[:1], optimiser)
+    step(model, enfa.make_plan(data.graphs[:1], policy, model, kind), y[:1], optimiser)
     forget_peak()
     held, start = memory_mb("VmRSS"), time.perf_counter()
-    plan = enfa.make_plan(data.graphs, policy, model.spec, kind)
+    plan = enfa.make_plan(data.graphs, policy, model, kind)
     made = time.perf_counter() - start
     step(model, plan, y, optimiser)  # fills the plan's caches
     times: list[float] = []

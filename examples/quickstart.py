@@ -17,7 +17,7 @@ except FileNotFoundError as error:
     sys.exit(f"No data to start with: {error}")
 
 model = enfa.DSGNN(data.in_channels, hidden_channels=32, out_channels=data.num_outputs, num_layers=4, jk="concat")
-compiled = enfa.compile(data.graphs, enfa.NodeMarking(), model.spec)  # every distinct row, found once
+compiled = enfa.compile(data.graphs, enfa.NodeMarking(), model)  # every distinct row, found once
 print(f"{compiled.num_pairs:,} rows per layer in the conventional model; distinct: {compiled.cost().rows}")
 
 split = data.split(fold=0, validation="next")

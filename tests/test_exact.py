@@ -58,7 +58,7 @@ def _results(model: nn.Module, graphs: list[Data], policy: enfa.Policy, kind: st
     """Outputs, gradients and buffers of one training step, each as one vector."""
     model = copy.deepcopy(model).train()
     torch.manual_seed(0)  # for the dropout after pooling
-    out = model(enfa.make_plan(graphs, policy, model.spec, kind))
+    out = model(enfa.make_plan(graphs, policy, model, kind))
     (out.square() + out * torch.linspace(-1, 1, out.numel(), dtype=out.dtype).reshape(out.shape)).sum().backward()
     buffers = [b.detach() for b in model.buffers() if b.is_floating_point()]
     grads = [p.grad for p in model.parameters() if p.grad is not None]
@@ -170,7 +170,7 @@ def test_degenerate_graphs_singly(graph: str, policy: str, change: dict) -> None
     if EVERY[policy].edge_mark_channels:
         case["conv"] = "gine"
     model, alone = model_of(case, 2), [degenerate_graphs(2)[graph]]
-    plans = [enfa.make_plan(alone, EVERY[policy], model.spec, kind) for kind in ("full", "ego", "distinct")]
+    plans = [enfa.make_plan(alone, EVERY[policy], model, kind) for kind in ("full", "ego", "distinct")]
     counted = {plan.num_pairs for plan in plans}
     assert len(counted) == 1
     nodes = alone[0].num_nodes if case["context"] in ("dss", "mpnn") else 0

@@ -104,7 +104,7 @@ import sys
 sys.modules.update(dict.fromkeys({BLOCKED!r}))  # None: importing it raises ImportError
 import enfa, enfa.datasets
 model = enfa.DSGNN(3, 4, 2, 2)
-model(enfa.make_plan(enfa.testing.random_graphs(2), enfa.NodeMarking(), model.spec))
+model(enfa.make_plan(enfa.testing.random_graphs(2), enfa.NodeMarking(), model))
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
@@ -112,7 +112,7 @@ model(enfa.make_plan(enfa.testing.random_graphs(2), enfa.NodeMarking(), model.sp
 
 def test_public_names() -> None:
     assert sorted(enfa.__all__) == sorted(set(enfa.__all__)) and all(hasattr(enfa, name) for name in enfa.__all__)
-    promised = "DSGNN DSSGNN CountedBatchNorm EdgeDeletion NodeDeletion NodeMarking make_plan testing"
+    promised = "Bag DSGNN DSSGNN CountedBatchNorm EdgeDeletion NodeDeletion NodeMarking Program compile make_plan testing"
     assert set(promised.split()) <= set(enfa.__all__)
 
 

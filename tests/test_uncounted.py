@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 import enfa
-from enfa.batch.padding import pad_plan
+from enfa.batch.static.padding import pad_plan
 from enfa.plan.derive import readouts
 from enfa.plan.prepare import lean, prepare
 from enfa.testing.same import _distance, _run, _scales
@@ -91,13 +91,13 @@ def _assert_all_count(plan: enfa.Plan) -> None:
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)
 def test_training_mode(policy: enfa.Policy, name: str, batch: str) -> None:
     model, graphs = _model(name, policy), BATCHES[batch]
-    plan = enfa.make_plan(graphs, policy, model.spec)
+    plan = enfa.make_plan(graphs, policy, model)
     if plan.num_pairs == 1:
         pytest.skip("PyTorch's BatchNorm refuses to train on a single row")
     _assert_all_count(plan)
     # Where all rows are equal, gradients are zero but for rounding, which every norm multiplies by 316: weights disturbed by
     # a few roundings tell how far the conventional model determines its own numbers.
-    full = enfa.make_plan(graphs, policy, model.spec, "full")
+    full = enfa.make_plan(graphs, policy, model, "full")
     double, disturbed = copy.deepcopy(model).double(), copy.deepcopy(model).double()
     with torch.no_grad():
         for parameter in disturbed.parameters():
@@ -105,7 +105,7 @@ def test_training_mode(policy: enfa.Policy, name: str, batch: str) -> None:
     exact = _run(double, full, True, 0)
     own = _errors(_run(disturbed, full, True, 0), exact)
     for kind in ("ego", "distinct"):
-        for what, error in _errors(_run(double, enfa.make_plan(graphs, policy, model.spec, kind), True, 0), exact).items():
+        for what, error in _errors(_run(double, enfa.make_plan(graphs, policy, model, kind), True, 0), exact).items():
             assert error <= max(1e-8, 10 * own[what]), (kind, what)
     # in float32, where equal rows have no variance to divide by, the conventional model itself may be far off
     found = _errors(_run(model, plan, True, 0), exact)
@@ -130,7 +130,7 @@ def test_a_complete_graph_and_all_defaults(nodes: int, name: str) -> None:
     torch.manual_seed(nodes)
     options = MODELS[name]
     model = (enfa.DSSGNN if "context" in options else enfa.DSGNN)(2, 8, 2, 5, **options)
-    full, plan = (enfa.make_plan([_complete(nodes)], enfa.NodeMarking(), model.spec, k) for k in ("full", "distinct"))
+    full, plan = (enfa.make_plan([_complete(nodes)], enfa.NodeMarking(), model, k) for k in ("full", "distinct"))
     for dtype in (torch.float32, torch.float64):
         expected, found = (_run(copy.deepcopy(model).to(dtype), p, True, 0) for p in (full, plan))
         assert max(_errors(found, expected).values()) <= (1e-3 if dtype == torch.float32 else 1e-8)
@@ -141,14 +141,14 @@ def test_a_complete_graph_and_all_defaults(nodes: int, name: str) -> None:
 def test_however_the_plan_is_made(policy: enfa.Policy, name: str) -> None:
     """Sliced, extended, padded and drawn, against the same graphs' full plan."""
     model, graphs = _model(name, policy).double(), [g for batch in BATCHES.values() for g in batch]
-    compiled = enfa.compile(graphs[:15], policy, model.spec, progress=False)
+    compiled = enfa.compile(graphs[:15], policy, model, progress=False)
     compiled.extend(graphs[15:])
     assert compiled.cost().rows == compiled[:].cost().rows  # the dataset has no others either
     for chosen in ([1], [7, 2], [0, 4, 16, 3], list(range(len(graphs)))):
         plan = compiled[chosen]
         _assert_all_count(plan)
         padded = pad_plan(lean(prepare(compiled[chosen], model.needs), model.needs))
-        expected = _run(model, enfa.make_plan([graphs[g] for g in chosen], policy, model.spec, "full"), True, 0)
+        expected = _run(model, enfa.make_plan([graphs[g] for g in chosen], policy, model, "full"), True, 0)
         scales = _scales(expected)
         for found in (_run(model, plan, True, 0), _run(model, padded, True, 0)):
             for what, value in expected.items():
@@ -162,7 +162,7 @@ def test_parts_of_bags(policy: enfa.Policy, name: str) -> None:
     model, graphs = _model(name, policy).double(), [*BATCHES["a mixture"], _graph(7, [(i, i + 1) for i in range(6)])]
     draw, tables = enfa.Subsample(policy, count=1), name != "ds"
     compiled, full = (
-        enfa.compile(graphs, policy, model.spec, progress=False, kind=kind) for kind in ("distinct", "full")
+        enfa.compile(graphs, policy, model, progress=False, kind=kind) for kind in ("distinct", "full")
     )
     for epoch in range(3):
         for chosen in (np.arange(7), np.array([6]), np.array([5, 0])):

@@ -14,7 +14,7 @@ import enfa
 from enfa.edits import Policy
 from enfa.edits.check import check_edits
 from enfa.graphs import check_graphs
-from enfa.nn.bag import make_bag
+from enfa.nn.bag import make_plan
 from enfa.plan.steps import Program, Step
 from enfa.plan.steps.full import full_step_plan
 
@@ -130,7 +130,7 @@ def _compared(case: Case, graphs: list[Data], policy: Policy, training: bool) ->
         if kind == "PyG":
             out = here.written_out(**written)
         else:
-            out = here(make_bag(graphs, policy, here, kind))
+            out = here(make_plan(graphs, policy, here, kind))
         results[kind] = _results(here, out)
     return max(difference(results["PyG"], results[kind]) for kind in ("full", "distinct"))
 
@@ -140,7 +140,7 @@ def _refused(case: Case, graphs: list[Data], policy: Policy, training: bool) -> 
     with torch.random.fork_rng():
         try:
             model = Stack(case, policy.mark_channels).double().train(training)
-            model(make_bag(graphs, policy, model))
+            model(make_plan(graphs, policy, model))
         except (TypeError, ValueError) as error:
             return str(error)
     return None

@@ -70,16 +70,16 @@ def plain_conv(name: str, i: int, o: int, edge_dim: int | None, norm: str | None
 
 
 RENAMED = {  # the package's names -> PyG's
-    "gin": {"mlp.": "nn."},
-    "gine": {"mlp.": "nn.", "edge.": "lin."},
+    "gin": {"update.": "nn."},
+    "gine": {"update.": "nn.", "edge.": "lin."},
     "graphconv": {"own.": "lin_root.", "incoming.": "lin_rel."},
-    "gcn": {"linear.weight": "lin.weight", "linear.bias": "bias"},
+    "gcn": {"update.weight": "lin.weight", "update.bias": "bias"},
 }
 
 
 def renamed(conv: str, name: str) -> str:
     """What a parameter or buffer ``name`` of the package's conv is called in PyG's."""
-    for mine, theirs in RENAMED.get(conv, {"conv.": ""}).items():
+    for mine, theirs in RENAMED.get(conv, {"": ""}).items():
         if name.startswith(mine):
             return theirs + name.removeprefix(mine)
     raise KeyError(f"Expected a tensor of {conv}, got {name}")

@@ -132,6 +132,8 @@ def draw_case(seed: int, number: int) -> Case:
     left_out = {"drawn"} if isinstance(policy, enfa.Subsample) else set()
     if readout in ("root", "node"):  # only predictions of graphs are cut to fewer layers or padded
         left_out |= {"first layers", "padded"}
+    if model != "DSGNN":  # what sums over bags is not cut to fewer layers
+        left_out.add("first layers")
     plan = str(pick(rng, PLANS, *left_out))
     count = int(rng.choice([1, 1, 1, 2, 2, 3, 4, 6]))
     more = int(rng.integers(0, 4)) if plan in ("slice", "extend", "drawn", "saved") else 0

@@ -7,6 +7,8 @@ or layers.
 
 from __future__ import annotations
 
+import re
+
 import torch
 from torch import Tensor, nn
 
@@ -53,7 +55,7 @@ class Reference(nn.Module):
             layer = _module(conv=self._made(width), norm=plain_norm(norm, hidden))
             if kind in ("dss", "mpnn"):
                 seen = width if kind == "dss" else hidden
-                layer.add_module("context", _module(conv=self._made(seen), norm=plain_norm(norm, hidden)))
+                layer.add_module("encoder", nn.ModuleList([self._made(seen), plain_norm(norm, hidden)]))
             layers.append(layer)
         self.layers = nn.ModuleList(layers)
         self.subgraph_mlp = nn.Sequential(nn.Linear(hidden * (depth if o["jk"] == "concat" else 1), hidden), nn.ReLU())
@@ -64,7 +66,7 @@ class Reference(nn.Module):
             if isinstance(part, nn.BatchNorm1d):
                 part.eps = next(p.eps for p in model.modules() if isinstance(p, nn.BatchNorm1d))
         self.double().train(model.training)
-        given = {self.name_of(name): value for name, value in model.state_dict().items() if ".dropout." not in name}
+        given = {self.name_of(name): value for name, value in model.state_dict().items()}
         missing, unexpected = self.load_state_dict(given, strict=False)
         if unexpected or any(not name.endswith(".eps") for name in missing):  # GIN's constant 0
             raise ValueError(f"Expected the same tensors on both sides, got {unexpected} and not {missing}")
@@ -75,9 +77,8 @@ class Reference(nn.Module):
 
     def name_of(self, name: str) -> str:
         """What a tensor of the package's model is called here."""
-        conv = self.case.settings["conv"]
-        before, found, inside = name.partition(".conv.")
-        return f"{before}.conv.{renamed(conv, inside)}" if found else name
+        inside = re.match(r"(layers\.\d+\.(?:conv|encoder\.0)\.)(.*)", name)
+        return inside[1] + renamed(self.case.settings["conv"], inside[2]) if inside else name
 
     def _conv(self, conv: nn.Module, h: Tensor, edge_index: Tensor, attr: Tensor | None, mark: Tensor) -> Tensor:
         name, edge_channels = self.case.settings["conv"], self.case.options["edge_channels"]
@@ -101,14 +102,14 @@ class Reference(nn.Module):
         for layer in self.layers:
             new = layer.norm(self._conv(layer.conv, h, *edges))
             if kind == "dss":
-                seen = self._conv(layer.context.conv, _pool(h, subs.node, nodes, "mean"), *whole)
-                new = torch.relu(new + layer.context.norm(seen)[subs.node])
+                seen = self._conv(layer.encoder[0], _pool(h, subs.node, nodes, "mean"), *whole)
+                new = torch.relu(new + layer.encoder[1](seen)[subs.node])
             else:
                 new = torch.relu(new)
             if kind in ("identity", "mpnn"):
                 seen = _pool(new, subs.node, nodes, "sum")
                 if kind == "mpnn":
-                    seen = layer.context.norm(self._conv(layer.context.conv, seen, *whole))
+                    seen = layer.encoder[1](self._conv(layer.encoder[0], seen, *whole))
                 new = new + seen[subs.node]
             h = new + h if case.options["residual"] and new.shape == h.shape else new
             tables.append(h)

@@ -14,9 +14,9 @@ from torch.autograd import forward_ad
 from torch.func import functional_call
 
 import enfa
-from enfa.batch.padding import Form, countable, pad_plan
+from enfa.batch.static.padding import Form, pad_plan
 from enfa.nn import root_nodes
-from enfa.plan.prepare import lean, prepare
+from enfa.plan.steps.prepare import lean, prepare
 from fuzz_parts.draw import Case
 from fuzz_parts.reference import Reference
 from fuzz_parts.stack import Stacked, stacked
@@ -24,32 +24,38 @@ from fuzz_parts.stack import Stacked, stacked
 Results = dict[str, Tensor]
 
 
-def plan_of(case: Case, model: enfa.DSGNN | enfa.DSSGNN) -> enfa.Plan:
+def _deeper(case: Case) -> enfa.DSGNN | enfa.DSSGNN:
+    """The case's model with a layer or two more."""
+    return replace(case, settings={**case.settings, "depth": case.settings["depth"] + 1 + case.number % 2}).model()
+
+
+def plan_of(case: Case, model: enfa.DSGNN | enfa.DSSGNN) -> enfa.Bag:
     """The plan of the case's kind."""
-    kind, spec, graphs = case.settings["plan"], model.spec, case.graphs
+    kind, graphs = case.settings["plan"], case.graphs
     if kind in ("distinct", "ego"):
-        return enfa.make_plan(graphs, case.policy, spec, kind)
+        return enfa.make_plan(graphs, case.policy, model, kind)
     if kind == "padded":
-        plan = lean(prepare(enfa.make_plan(graphs, case.policy, spec), model.needs), model.needs)
-        if not countable(plan):  # a batch that BatchNorm would refuse is not padded
-            return enfa.make_plan(graphs, case.policy, spec)
+        plan = enfa.make_plan(graphs, case.policy, model)
+        if not plan.countable:  # a batch that BatchNorm would refuse is not padded
+            return plan
+        plan = lean(prepare(plan, plan.program.needs), plan.program.needs)
         form, rng = Form(plan), case.rng(1)
         least = form.sizes(plan.tensors())
         return pad_plan(plan, dict(zip(form.names, (least + rng.integers(0, 9, len(least)) * (least > 0)).tolist())))
-    deeper = replace(spec, num_layers=spec.num_layers + 1 + case.number % 2) if kind == "first layers" else spec
     first = graphs[: case.first] if kind == "extend" else graphs
     # what sums over bags has no part of them compiled: such draws are planned anew
-    ahead = case.draw is None or (spec.context is None and spec.output != "node")
-    compiled = enfa.compile(first, case.policy, deeper, progress=False, threads=1, ahead=ahead)
+    ahead = case.draw is None or (case.settings["model"] == "DSGNN" and case.settings["readout"] != "node")
+    made_for = _deeper(case) if kind == "first layers" else model
+    compiled = enfa.compile(first, case.policy, made_for, progress=False, threads=1, ahead=ahead)
     if kind == "extend" and case.first < len(graphs):
         compiled.extend(graphs[case.first :])
     if kind == "first layers":
-        compiled = compiled.first_layers(spec.num_layers)
+        compiled = compiled.first_layers(case.settings["depth"])
     if kind == "saved":
         with tempfile.TemporaryDirectory() as folder:
             compiled.save(Path(folder) / "it.enfa")
             compiled = enfa.load_compiled(Path(folder) / "it.enfa")
-    return compiled.plan(case.chosen, case.draw, case.epoch, tables=bool(case.number % 2) and model.needs.tables)
+    return compiled.plan(case.chosen, case.draw, case.epoch)
 
 
 def _weights(case: Case, out: Tensor) -> Tensor:
@@ -70,7 +76,7 @@ def _collect(case: Case, module: nn.Module, out: Tensor) -> Results:
     return found
 
 
-def on_plan(case: Case, model: enfa.DSGNN | enfa.DSSGNN, plan: enfa.Plan) -> Results:
+def on_plan(case: Case, model: enfa.DSGNN | enfa.DSSGNN, plan: enfa.Bag) -> Results:
     """Changes the model's buffers and gradients."""
     torch.default_generator.manual_seed(case.number)  # for the dropout in the head
     out = model(plan)
@@ -85,7 +91,7 @@ class Full:
     def __init__(self, case: Case, model: enfa.DSGNN | enfa.DSSGNN) -> None:
         self.case, self.model = case, copy.deepcopy(model)
         self.state = copy.deepcopy(model.state_dict())
-        compiled = enfa.compile(case.graphs, case.policy, model.spec, progress=False, kind="full")
+        compiled = enfa.compile(case.graphs, case.policy, model, progress=False, kind="full")
         self.plan = compiled.plan(case.chosen, case.draw, case.epoch)
 
     exact_slopes = False
@@ -98,7 +104,6 @@ class Full:
         self.model.load_state_dict(self.state)
         _add_noise(self.model, self.case.rng(3, stream), level)
         return self.run()
-
 
     def slope(self, name: str, direction: Tensor) -> float:
         """The derivative of the loss as a parameter moves, by differences of fourth order: seven digits or so."""

@@ -87,12 +87,12 @@ class Dataset:
         return y[:, None] if self.molecules and y.ndim == 1 else y
 
 
-def plan_for(data: Dataset, graphs: np.ndarray, policy: str, spec: enfa.Spec, kind: str) -> enfa.Plan:
+def plan_for(data: Dataset, graphs: np.ndarray, policy: str, model: nn.Module, kind: str) -> enfa.Bag:
     chosen = [data.graph(g) for g in graphs]
     if kind == "distinct":  # as training has it
-        plan = enfa.compile(chosen, POLICIES[policy](), spec, progress=False).plan(np.arange(len(chosen)))
+        plan = enfa.compile(chosen, POLICIES[policy](), model, progress=False).plan(np.arange(len(chosen)))
     else:
-        plan = enfa.make_plan(chosen, POLICIES[policy](), spec, kind)
+        plan = enfa.make_plan(chosen, POLICIES[policy](), model, kind)
     plan.y = data.targets(graphs)
     return plan
 

@@ -9,13 +9,13 @@ import numpy as np
 import torch
 
 import enfa
-from enfa.nn import GraphedStep, linear, norm, segment
-from enfa.nn.convs import gine
-from enfa.plan.prepare import lean, prepare
+from enfa.nn import GraphedStep
+from enfa.plan.steps.prepare import lean, prepare
 from gpu_parts.cases import Case, Dataset, loss_for, model_for, plan_for
+from gpu_parts.measure import plain_operators
 
 
-def _everything(model: torch.nn.Module, plan: enfa.Plan, loss: Any) -> dict[str, torch.Tensor]:
+def _everything(model: torch.nn.Module, plan: enfa.Bag, loss: Any) -> dict[str, torch.Tensor]:
     model = copy.deepcopy(model)
     out = model(plan)
     loss(out, plan.y).backward()
@@ -38,38 +38,32 @@ def _apart(found: dict[str, torch.Tensor], reference: dict[str, torch.Tensor]) -
     return worst
 
 
-class _Plain:
-    """Our own kernels switched off."""
-
-    def __enter__(self) -> None:
-        self.before = segment.accelerated
-        segment.accelerated = norm.accelerated = gine.accelerated = linear.accelerated = lambda tensor: False
-
-    def __exit__(self, *_: object) -> None:
-        segment.accelerated = norm.accelerated = gine.accelerated = linear.accelerated = self.before
+def _plans(model: torch.nn.Module, data: Dataset, graphs: np.ndarray, policy: str, device: str) -> tuple[enfa.Bag, ...]:
+    """Full, distinct, and distinct as training has it, in the precision of the model."""
+    full, distinct, ready = (plan_for(data, graphs, policy, model, kind) for kind in ("full", "distinct", "distinct"))
+    needs = ready.program.needs
+    return full.to(device), distinct.to(device), lean(prepare(ready, needs), needs).to(device)
 
 
 def check(case: Case, data: Dataset, policy: str, size: int = 8, device: str = "cuda") -> dict[str, Any]:
     """Distinct and full, our kernels and plain ones, float64, float32 and bf16, graphed and eager, twice."""
     graphs, loss = data.batch(size), loss_for(data)
     model = model_for(case, data, device, torch.float64).train()
-    plans = {kind: plan_for(data, graphs, policy, model.spec, kind) for kind in ("full", "distinct")}
-    ready = prepare(plan_for(data, graphs, policy, model.spec, "distinct"), model.needs)
-    ready = lean(ready, model.needs).to(device)
-    plans = {kind: plan.to(device) for kind, plan in plans.items()}
-    with _Plain():
-        reference = _everything(model, plans["full"], loss)
+    full, _, ready = _plans(model, data, graphs, policy, device)
+    with plain_operators():
+        reference = _everything(model, full, loss)
     found: dict[str, Any] = {
-        "float64 full, kernels": _apart(_everything(model, plans["full"], loss), reference),
+        "float64 full, kernels": _apart(_everything(model, full, loss), reference),
         "float64 distinct, kernels": _apart(_everything(model, ready, loss), reference),
     }
     single = copy.deepcopy(model).float()
+    full, distinct, ready = _plans(single, data, graphs, policy, device)
     once, again = (_everything(single, ready, loss) for _ in range(2))
     found["float32 distinct, kernels"] = _apart(once, reference)
-    with _Plain():
-        found["float32 full, plain"] = _apart(_everything(single, plans["full"], loss), reference)
-        found["float32 distinct, plain"] = _apart(_everything(single, plans["distinct"], loss), reference)
-    found["float32 full, kernels"] = _apart(_everything(single, plans["full"], loss), reference)
+    with plain_operators():
+        found["float32 full, plain"] = _apart(_everything(single, full, loss), reference)
+        found["float32 distinct, plain"] = _apart(_everything(single, distinct, loss), reference)
+    found["float32 full, kernels"] = _apart(_everything(single, full, loss), reference)
     found["same bits"] = all(torch.equal(once[k], again[k]) for k in once)
     torch.set_float32_matmul_precision("high")
     found["tf32 distinct"] = _apart(_everything(single, ready, loss), reference)
@@ -87,7 +81,7 @@ def steps_agree(case: Case, data: Dataset, policy: str, size: int, device: str) 
         optimiser = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True, capturable=True)
         step = GraphedStep(model, optimiser, loss, capture=capture)  # type: ignore[arg-type]
         batches = [data.batch(size), np.arange(size)]
-        plans = [plan_for(data, g, policy, model.spec, "distinct") for g in batches]
+        plans = [plan_for(data, g, policy, model, "distinct") for g in batches]
         losses.append([float(step(plans[i % 2])) for i in range(10)])
         weights.append(torch.cat([p.detach().reshape(-1) for p in model.parameters()]))
     return {

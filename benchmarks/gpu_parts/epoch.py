@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 import enfa
-from enfa.batch.packed import PackedLoader, default_workers
+from enfa.batch.static.packed import PackedLoader, default_workers
 from enfa.nn import GraphedStep
 from gpu_parts.cases import POLICIES, Case, Dataset, loss_for, model_for
 
@@ -33,10 +33,10 @@ def _loader(data: Dataset, policy: str, model: Any, batch: int, workers: int) ->
     chosen = np.sort(np.random.RandomState(0).permutation(len(data))[: MOST * batch])
     graphs = [data.graph(g) for g in chosen]
     begin = time.perf_counter()
-    compiled = enfa.compile(graphs, POLICIES[policy](), model.spec, progress=False)
+    compiled = enfa.compile(graphs, POLICIES[policy](), model, progress=False)
     compiled.y = data.targets(chosen)
     seconds = time.perf_counter() - begin
-    return PackedLoader(compiled, model.needs, batch, True, workers, pin=True), seconds
+    return PackedLoader(compiled, None, batch, True, workers, pin=True), seconds
 
 
 def _timed(loader: PackedLoader, step: GraphedStep | None) -> float:

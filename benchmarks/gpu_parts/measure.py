@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 
 import torch
 
 import enfa
+import enfa.nn.triton
 from gpu_parts.cases import Case
+
+
+@contextmanager
+def plain_operators() -> Iterator[None]:
+    """PyTorch's own operators instead of our kernels."""
+    usable = enfa.nn.triton._usable
+    enfa.nn.triton._usable = lambda: False  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        enfa.nn.triton._usable = usable  # type: ignore[assignment]
 
 
 def median_ms(step: Callable[[], object], seconds: float = 1.0, warm: int = 3, most: int = 200) -> tuple[float, float]:
@@ -64,7 +77,7 @@ def ceilings() -> dict[str, float]:
     return found
 
 
-def work_of(plan: enfa.Plan, case: Case, first: int, parameters: int) -> tuple[float, float]:
+def work_of(plan: enfa.Bag, case: Case, first: int, parameters: int) -> tuple[float, float]:
     """Bytes that must move and operations that must be done in one training step.
 
     Per conv row, in units of a row of ``width`` float32: forwards the sum is written and read (2), each of two linear
@@ -74,15 +87,17 @@ def work_of(plan: enfa.Plan, case: Case, first: int, parameters: int) -> tuple[f
     and its gradient written, once (2). The readout reads the table and writes its gradient (2, once per pooled table).
     """
     width, nbytes, flops, before = case.width, 0.0, 0.0, (len(plan.feature), first)
-    for i, layer in enumerate(plan.layers):
-        rows, messages = layer.links.num_rows, len(layer.links.in_row)
+    layers = [table.links for table in plan.tables if table.links is not None]
+    for i, links in enumerate(layers):
+        rows, messages = links.num_rows, len(links.in_row)
         nbytes += 4 * (rows * width * 20 + 2 * before[0] * before[1])
         nbytes += 4 * 2 * (2 * rows + 2 * messages)  # row numbers and kinds, once in each order
-        if case.jk == "concat" or i == len(plan.layers) - 1:
+        if case.jk == "concat" or i == len(layers) - 1:
             nbytes += 4 * 2 * rows * width
         flops += 3 * 2 * rows * (before[1] * width + width * width)
         before = rows, width
-    subs, entries = len(plan.readout.sub_delta), len(plan.readout.delta.row)
+    lists = next(table.sums for table in plan.tables if table.sums is not None)
+    subs, entries = plan.num_subgraphs, len(lists.row)
     pooled = width * (case.layers if case.jk == "concat" else 1)
     nbytes += 4 * (subs * (4 * pooled + 4 * width) + 4 * entries) + 7 * 4 * parameters
     flops += 3 * 2 * subs * pooled * width

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import torch
 from torch import nn
 
-import enfa.nn.triton
 from enfa.nn import GraphedStep
-from enfa.plan.prepare import lean, prepare
+from enfa.plan.steps.prepare import lean, prepare
 from gpu_parts.cases import Case, Dataset, loss_for, model_for, plan_for
-from gpu_parts.measure import median_ms, work_of
+from gpu_parts.measure import median_ms, plain_operators, work_of
 
 VARIANTS = ("distinct graphed", "distinct eager", "distinct graphed tf32", "distinct graphed bf16", "full", "ego",
             "full compiled")  # fmt: skip
@@ -30,18 +29,6 @@ def _free() -> None:
 def _memory_of_full(plan: Any, case: Case) -> float:
     """Bytes that a conventional step will need, roughly: what is kept of every row for the backward pass."""
     return 4.0 * plan.num_pairs * case.width * case.layers * 9
-
-
-@contextmanager
-def _plain_operators(wanted: bool) -> Iterator[None]:
-    """PyTorch's own operators instead of our kernels."""
-    usable = enfa.nn.triton._usable
-    if wanted:
-        enfa.nn.triton._usable = lambda: False  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        enfa.nn.triton._usable = usable  # type: ignore[assignment]
 
 
 def _compiled(model: nn.Module, plan: Any, optimiser: torch.optim.Optimizer, loss: Any) -> Callable[[], object]:
@@ -60,7 +47,7 @@ def _compiled(model: nn.Module, plan: Any, optimiser: torch.optim.Optimizer, los
 
 def measure(case: Case, data: Dataset, policy: str, size: int, variant: str, profile: bool) -> dict[str, Any]:
     """One variant on one batch. Times are CUDA events' around whole steps on a batch that is on the device."""
-    with _plain_operators(variant.endswith("compiled")):
+    with plain_operators() if variant.endswith("compiled") else nullcontext():
         return _measure(case, data, policy, size, variant, profile)
 
 
@@ -68,14 +55,15 @@ def _measure(case: Case, data: Dataset, policy: str, size: int, variant: str, pr
     kind = variant.split(" ")[0]
     begin = time.perf_counter()
     model = model_for(case, data, "cuda").train()
-    plan = plan_for(data, data.batch(size), policy, model.spec, kind)
+    plan = plan_for(data, data.batch(size), policy, model, kind)
     if kind != "distinct":
         room = torch.cuda.get_device_properties(0).total_memory * 0.9
         need = _memory_of_full(plan, case)
         if need > room:
             return {"skipped": f"needs about {need / 2**30:.0f} GiB"}
     made = time.perf_counter() - begin
-    prepare(plan, model.needs)
+    needs = plan.program.needs
+    prepare(plan, needs)
     prepared = time.perf_counter() - begin - made
     nbytes, flops = work_of(plan, case, model.encoder.out_channels, sum(p.numel() for p in model.parameters()))
     compiled = variant.endswith("compiled")
@@ -88,7 +76,7 @@ def _measure(case: Case, data: Dataset, policy: str, size: int, variant: str, pr
         if compiled:
             run = _compiled(model, plan, optimiser, loss_for(data))
         else:
-            staged = step.stage(lean(plan, model.needs))
+            staged = step.stage(lean(plan, needs))
             run = lambda: step(staged)  # noqa: E731
         run()
         run()

@@ -11,7 +11,8 @@ import torch.nn.functional as F
 from enfa.nn.triton import gine, linear_norm, norm, sums, wide
 from enfa.nn.triton import products as linear
 from enfa.nn.triton.split import split_weight
-from enfa.plan.derive import kind_lists, merged_map, row_map
+from enfa.plan.derive import kind_lists, merged_map
+from enfa.plan.steps.derived import list_maps
 from gpu_parts.cases import Case, Dataset, model_for, plan_for
 from gpu_parts.measure import kernel_us
 
@@ -39,17 +40,17 @@ def _best(found: dict[str, Any]) -> list[str]:
 def lists(case: Case, data: Dataset, size: int) -> Iterator[tuple[str, list[str]]]:
     """Sums over links and over the readout's deltas, both ways, by tile."""
     model = model_for(case, data)
-    plan = plan_for(data, data.batch(size), "marking", model.spec, "distinct")
-    links, rows = plan.layers[-1].links, plan.layers[-2].num_rows
+    plan = plan_for(data, data.batch(size), "marking", model, "distinct")
+    links, rows = plan.tables[case.layers].links, plan.num_rows(case.layers - 1)
     merged = merged_map(links, rows, kinds=data.molecules).to("cuda")
-    pool = row_map(plan.readout, links.num_rows, plan.num_graphs).to("cuda")
+    pool = list_maps(plan, case.layers + 1)[0].to("cuda")
     table, grad = (torch.randn(n, case.width, device="cuda") for n in (rows, links.num_rows))
     calls = {
         "pool forwards": lambda: sums.triton_sums(grad, pool.forward),
         "pool backwards": lambda: sums.triton_sums(grad[: len(pool.forward)], pool.backward),
     }
     if data.molecules:
-        kinds, edge = kind_lists(links, len(plan.edge_mark)), torch.randn(len(plan.edge_mark), case.width, device="cuda")
+        kinds, edge = kind_lists(links, len(plan.edge_mark_rows)), torch.randn(len(plan.edge_mark_rows), case.width, device="cuda")
         calls |= {
             "gine forwards": lambda: gine._forward(table, edge, merged.forward),
             "gine backwards": lambda: gine._backward(grad, table, edge, merged.backward),

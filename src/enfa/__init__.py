@@ -6,7 +6,7 @@
 """
 
 from enfa import testing
-from enfa.batch import CompiledDataset, DataLoader, load_compiled
+from enfa.batch import CompiledDataset, DataLoader
 from enfa.edits import (
     EdgeDeletion,
     EdgeMarking,
@@ -19,8 +19,8 @@ from enfa.edits import (
     Subsample,
 )
 from enfa.nn import DSGNN, DSSGNN, CountedBatchNorm
-from enfa.nn.bag import Bag, Rows, compile, lift, make_plan, trace
-from enfa.plan import Plan, Spec
+from enfa.nn.bag import Bag, Rows, compile, lift, load_compiled, make_plan, trace
+from enfa.plan.steps import Program
 
 __version__ = "0.1.0"
 
@@ -36,11 +36,10 @@ __all__ = [
     "EgoNets",
     "NodeDeletion",
     "NodeMarking",
-    "Plan",
     "Policy",
+    "Program",
     "Reconstruction",
     "Rows",
-    "Spec",
     "Subgraph",
     "Subsample",
     "compile",

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 import enfa
-from enfa.batch.packed import PackedLoader
+from enfa.batch.static.packed import PackedLoader
 from enfa.plan.prepare import prepare
 from enfa.plan.table import Plan
 

@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 
 import enfa
 from enfa.batch.dataset import SLICING
-from enfa.batch.packed import PackedLoader
+from enfa.batch.static.packed import PackedLoader
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import pytest
 from cases import POLICIES
+from programs import layers
 
 import enfa
 from enfa.edits import DELETE, Edits, GraphView
@@ -45,20 +46,20 @@ class Own(enfa.Policy):
 def test_refuses_edits_outside_their_graph_and_contradictions(bag: Bag, message: str) -> None:
     graphs = [random_graph(6, seed=3, edge_channels=1), random_graph(4, 3.0, seed=2, edge_channels=1)]
     with pytest.raises(ValueError, match=message):
-        enfa.make_plan(graphs, Own(bag), enfa.Spec(1, edge_attr=True))
+        enfa.make_plan(graphs, Own(bag), layers(1, edges=True))
 
 
 def test_marked_edges_need_a_model_that_reads_them() -> None:
     graphs = [random_graph(4, 3.0, seed=2), random_graph(4, 3.0, seed=2)]
     with pytest.raises(ValueError, match=r"Own\(.*\) marks edges, but the model's conv does not read edge attributes"):
-        enfa.make_plan(graphs, Own(lambda g: [S().mark_edge(0)]), enfa.Spec(1))
+        enfa.make_plan(graphs, Own(lambda g: [S().mark_edge(0)]), layers(1))
 
 
 def test_a_policy_must_be_one() -> None:
     with pytest.raises(TypeError, match=r"Expected an enfa.Policy such as enfa.NodeMarking\(\), got 'mark'"):
-        enfa.make_plan([random_graph(3)], "mark", enfa.Spec(1))
+        enfa.make_plan([random_graph(3)], "mark", layers(1))
     with pytest.raises(TypeError, match=r"Policy must define bag\(graph\) or edits\(graphs\)"):
-        enfa.make_plan([random_graph(3)], enfa.Policy(), enfa.Spec(1))
+        enfa.make_plan([random_graph(3)], enfa.Policy(), layers(1))
 
 
 def test_a_policy_sees_edges_in_the_order_of_the_input() -> None:
@@ -70,7 +71,7 @@ def test_a_policy_sees_edges_in_the_order_of_the_input() -> None:
             seen[graph.position] = graph
             return []
 
-    enfa.make_plan(graphs, Look(), enfa.Spec(1))
+    enfa.make_plan(graphs, Look(), layers(1))
     for g, graph in enumerate(graphs):
         assert seen[g].num_nodes == graph.num_nodes
         assert np.array_equal(seen[g].edge_index, graph.edge_index.numpy())

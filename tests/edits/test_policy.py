@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from programs import layers
 
 import enfa
 from enfa.testing import assert_same_as_full, random_graph, random_graphs
@@ -29,7 +30,7 @@ class Own(enfa.Policy):
 
 def plan(*bag, nodes=4):
     graph = random_graph(nodes, 3.0, seed=2)
-    return enfa.make_plan([random_graph(4, 3.0, seed=1), graph], Own(*bag), enfa.Spec(2, edge_attr=True))
+    return enfa.make_plan([random_graph(4, 3.0, seed=1), graph], Own(*bag), layers(2, edges=True))
 
 
 S = enfa.Subgraph
@@ -88,7 +89,7 @@ def test_yields_something_else():
     with pytest.raises(TypeError, match=r"Expected bag\(\) to yield Subgraph objects, got 3"):
         plan(3)
     with pytest.raises(TypeError, match="must define bag"):
-        enfa.make_plan([random_graph(3)], enfa.Policy(), enfa.Spec(1))
+        enfa.make_plan([random_graph(3)], enfa.Policy(), layers(1))
 
 
 class Mixture(enfa.Policy):

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from programs import layers
 from torch_geometric.data import Data
 
 import enfa
@@ -25,8 +26,8 @@ def test_all_graphs_have_labels_or_none() -> None:
         graphs = _graphs(*given)
         for refuse in (
             labels,
-            lambda graphs: enfa.compile(graphs, enfa.NodeMarking(), enfa.Spec(1), progress=False),
-            lambda graphs: enfa.make_plan(graphs, enfa.NodeMarking(), enfa.Spec(1)),
+            lambda graphs: enfa.compile(graphs, enfa.NodeMarking(), layers(1), progress=False),
+            lambda graphs: enfa.make_plan(graphs, enfa.NodeMarking(), layers(1)),
             lambda graphs: added_labels(torch.tensor([3, 4]), 2, graphs),
             lambda graphs: added_labels(None, 2, graphs),
         ):
@@ -37,7 +38,7 @@ def test_all_graphs_have_labels_or_none() -> None:
 @pytest.mark.parametrize("kind", ["full", "ego", "distinct"])
 def test_plans_carry_the_labels_of_their_graphs(kind: str) -> None:
     def y(*ys: object) -> torch.Tensor | None:
-        return enfa.make_plan(_graphs(*ys), enfa.NodeMarking(), enfa.Spec(1), kind).y
+        return enfa.make_plan(_graphs(*ys), enfa.NodeMarking(), layers(1), kind).y
 
     assert y(None, None) is None
     assert y(torch.tensor([4]), torch.tensor([5])).tolist() == [4, 5]
@@ -48,10 +49,10 @@ def test_plans_carry_the_labels_of_their_graphs(kind: str) -> None:
 def test_labels_that_are_not_those_of_graphs_do_not_keep_a_plan_from_being_made(ys: tuple) -> None:
     """Node-level labels, say, which ``root_nodes`` finds; a compiled dataset, which would store them, refuses them."""
     graphs = _graphs(*ys)
-    assert enfa.make_plan(graphs, enfa.NodeMarking(), enfa.Spec(1)).y is None
+    assert enfa.make_plan(graphs, enfa.NodeMarking(), layers(1)).y is None
     if isinstance(ys[0], torch.Tensor):
         with pytest.raises(ValueError, match=r"graph 1: Expected 'y' of shape \[1, 5\], got \[1, 3\]"):
-            enfa.compile(graphs, enfa.NodeMarking(), enfa.Spec(1), progress=False)
+            enfa.compile(graphs, enfa.NodeMarking(), layers(1), progress=False)
 
 
 def test_added_labels_fill_up_what_is_unknown() -> None:

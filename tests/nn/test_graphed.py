@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import enfa
-from enfa.batch.packed import PackedLoader
+from enfa.batch.static.packed import PackedLoader
 from enfa.nn import GraphedForward, GraphedStep
 from enfa.testing import random_graphs
 
@@ -37,9 +38,9 @@ def model(request: pytest.FixtureRequest) -> nn.Module:
     return enfa.DSGNN([5, 3], 16, 2, 3, options.pop("conv"), **options)
 
 
-def _compiled(model: nn.Module, count: int = 46) -> enfa.CompiledDataset:
+def _compiled(model: nn.Module, count: int = 46) -> Any:
     graphs = random_graphs(count, 9, channels=[5, 3], edge_channels=[8, 3], seed=5)
-    compiled = enfa.compile(graphs, enfa.NodeMarking(), model.spec, progress=False)
+    compiled = enfa.compile(graphs, enfa.NodeMarking(), model, progress=False)
     compiled.y = torch.arange(count) % 2
     return compiled
 
@@ -59,7 +60,7 @@ def _epochs(
     optimiser = _adam(trained, device == "cuda")
     step = GraphedStep(trained, optimiser, F.cross_entropy, capture=capture)
     schedule = torch.optim.lr_scheduler.StepLR(optimiser, 2, 0.5)
-    loader = PackedLoader(compiled, model.needs, 8, True, workers, pin=device == "cuda")
+    loader = PackedLoader(compiled, model, 8, True, workers, pin=device == "cuda")
     torch.manual_seed(3)
     losses = []
     for _ in range(epochs):
@@ -137,7 +138,7 @@ def test_a_rate_of_zero_after_capture_stops_learning(model: nn.Module) -> None:
     compiled, trained = _compiled(model), copy.deepcopy(model).cuda().train()
     optimiser = _adam(trained, True)
     step = GraphedStep(trained, optimiser, F.cross_entropy)
-    loader = PackedLoader(compiled, model.needs, 8, True, 0, pin=True)
+    loader = PackedLoader(compiled, model, 8, True, 0, pin=True)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda epoch: float(epoch < 4))
     weights = []
     for _ in range(6):
@@ -155,7 +156,7 @@ def test_predictions(model: nn.Module, device: str) -> None:
     """Also after the weights have changed, which a captured graph must notice."""
     compiled, there = _compiled(model), copy.deepcopy(model).to(device).eval()
     forward = GraphedForward(there)
-    loader = PackedLoader(compiled, model.needs, 8, num_workers=1, pin=device == "cuda")
+    loader = PackedLoader(compiled, model, 8, num_workers=1, pin=device == "cuda")
     for _ in range(4):
         found = torch.cat([forward(batch) for batch in loader]).cpu()
         with torch.no_grad():
@@ -174,7 +175,7 @@ def test_what_cannot_be_captured_runs_eagerly_with_one_warning(model: nn.Module)
         return F.cross_entropy(out, y) * (2.0 if float(out.detach().sum()) > 1e9 else 1.0)
 
     step = GraphedStep(trained, _adam(trained, True), waits)
-    loader = PackedLoader(compiled, model.needs, 8, True, 0, pin=True)
+    loader = PackedLoader(compiled, model, 8, True, 0, pin=True)
     with pytest.warns(UserWarning, match="could not be captured") as told:
         losses = [float(step(batch)) for _ in range(3) for batch in loader]
     assert len([w for w in told if "captured" in str(w.message)]) == 1

@@ -1,8 +1,9 @@
 import pytest
 
-from enfa.plan import Spec, make_plan
+from enfa import make_plan
 from enfa.report.how_it_works import how_it_works_data
 from enfa.report.picture import molecule
+from enfa.report.program import ds_program
 from enfa.report.settings import POLICIES
 from enfa.report.sharing import sharing_of
 
@@ -10,7 +11,7 @@ from enfa.report.sharing import sharing_of
 @pytest.mark.parametrize("policy", list(POLICIES))
 def test_classes_are_the_rows_of_the_distinct_plan(policy: str) -> None:
     data = how_it_works_data(layers=3)["policies"][policy]
-    plan = make_plan([molecule()[0]], POLICIES[policy](), Spec(3))
+    plan = make_plan([molecule()[0]], POLICIES[policy](), ds_program(3))
     for layer, count in enumerate([len(plan.feature), *plan.cost().rows]):
         classes = {r for rows in data["rows"][layer] for r in rows if r >= 0}
         assert len(classes) == count == data["distinct"][layer]

@@ -5,25 +5,32 @@ from matplotlib.axes import Axes
 
 import enfa
 from enfa.report.inspection import draw_rows, inspect_bags
+from enfa.report.layout import hop_distances
+from enfa.report.program import ds_program
+from enfa.report.sharing import sharing_of
 from enfa.testing import degenerate_graphs, random_graphs
 
 
 @pytest.mark.parametrize("policy", [enfa.NodeMarking(), enfa.NodeDeletion(), enfa.EdgeDeletion()], ids=repr)
 def test_figures_are_those_of_the_plans(policy: enfa.Policy) -> None:
     graphs = random_graphs(9, 9, channels=[3, 2], edge_channels=[3, 2])
-    found, spec = inspect_bags(graphs, policy, 3, batch_size=100), enfa.Spec(3, edge_attr=True)
-    full, ego, distinct = (enfa.make_plan(graphs, policy, spec, kind) for kind in ("full", "ego", "distinct"))
+    found, program = inspect_bags(graphs, policy, 3, batch_size=100), ds_program(3, edges=True)
+    full, distinct = (enfa.make_plan(graphs, policy, program, kind) for kind in ("full", "distinct"))
     assert found["conventional"] == full.cost().rows and found["distinct"] == distinct.cost().rows
     assert found["messages"] == {"conventional": sum(full.cost().edges), "distinct": sum(distinct.cost().edges)}
-    # rows of the ego plan that stand for themselves: those beyond i hops are replaced
-    nodes = sum(graph.num_nodes for graph in graphs)
-    within = [int((layer.copies[:-nodes] > 0).sum()) for layer in ego.layers]
-    assert found["rows_within_hops"] == within
+    shared = [sharing_of(graph, policy, program) for graph in graphs]
+    reached = [((s.rows != s.base[:, None]) & (s.rows >= 0)).sum((1, 2)) for s in shared]
+    assert found["affected"] == sum(reached)[1:].tolist()
+    if isinstance(policy, enfa.NodeMarking):
+        hops = [hop_distances(graph.num_nodes, graph.edge_index.numpy()) for graph in graphs]
+        assert found["rows_within_hops"] == [sum(int(((h <= i) & (h < len(h))).sum()) for h in hops) for i in (1, 2, 3)]
     rows = zip(found["rows_within_hops"], found["affected"], found["conventional"])
     assert all(affected <= near <= whole for near, affected, whole in rows)
     assert found["speedup"]["distinct"] == pytest.approx(found["sharing"])  # one batch of everything
-    assert found["speedup"]["ego"] == pytest.approx(full.cost().rows[0] / ego.cost().rows[0])
-    assert found["subgraphs"] == len(full.readout.sub_graph)
+    # as published: ego nets of one hop more, and the unedited graphs
+    beyond = inspect_bags(graphs, policy, 4)["rows_within_hops"][3] + sum(graph.num_nodes for graph in graphs)
+    assert found["speedup"]["ego"] == pytest.approx(full.num_pairs / beyond)
+    assert found["subgraphs"] == full.num_subgraphs
 
 
 def test_speed_up_in_batches_is_less_than_in_the_whole() -> None:

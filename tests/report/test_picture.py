@@ -11,9 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 from torch_geometric.data import Data
 
-from enfa import EdgeDeletion, EdgeMarking, EgoNets, NodeDeletion, NodeMarking, Policy, Spec
+from enfa import EdgeDeletion, EdgeMarking, EgoNets, NodeDeletion, NodeMarking, Policy
 from enfa.report.drawing import GREY
 from enfa.report.picture import draw_sharing, main, molecule
+from enfa.report.program import ds_program
 from enfa.testing import degenerate_graphs
 
 
@@ -32,7 +33,7 @@ def numbered(figure: Figure) -> dict[tuple[int, str], list[str]]:
 
 def test_one_colour_for_one_row() -> None:
     graph, positions = molecule()
-    found = numbered(draw_sharing(graph, NodeMarking(), Spec(2), subgraphs=[8, 9, 1, 5], positions=positions))
+    found = numbered(draw_sharing(graph, NodeMarking(), ds_program(2), subgraphs=[8, 9, 1, 5], positions=positions))
     assert sum(map(len, found.values())) == 3 * 5 * 10
     assert all(len(set(colours)) == 1 for colours in found.values())
     coloured = {key: colours for key, colours in found.items() if colours[0] not in (GREY.lower(), "#ffffff")}
@@ -46,7 +47,7 @@ def test_one_colour_for_one_row() -> None:
 
 def test_rows_that_occur_once_have_no_colour() -> None:
     graph, positions = molecule()
-    found = numbered(draw_sharing(graph, NodeMarking(), Spec(2), subgraphs=[1], positions=positions))
+    found = numbered(draw_sharing(graph, NodeMarking(), ds_program(2), subgraphs=[1], positions=positions))
     affected = [colours for colours in found.values() if colours[0] != GREY.lower()]
     assert len(affected) == 1 + 3 + 6  # reached in tables 0, 1 and 2
     assert all(colours == ["#ffffff"] for colours in affected)
@@ -58,7 +59,7 @@ POLICIES = [NodeMarking(), NodeDeletion(), EdgeDeletion(), EdgeMarking(), EgoNet
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)
 def test_the_legend_names_what_occurs_and_stays_apart(policy: Policy) -> None:
     graph, positions = molecule()
-    figure = draw_sharing(graph, policy, Spec(1, edge_attr=len(policy.edge_marks[0]) > 0), positions=positions)
+    figure = draw_sharing(graph, policy, ds_program(1, edges=len(policy.edge_marks[0]) > 0), positions=positions)
     (axes,) = figure.axes
     renderer = FigureCanvasAgg(figure).get_renderer()
     low = min(text.get_position()[1] for text in axes.texts)
@@ -83,17 +84,17 @@ def test_any_graph(policy: Policy) -> None:
     for name, graph in degenerate_graphs(channels=1).items():
         if name == "no nodes":
             with pytest.raises(ValueError, match="a graph with nodes"):
-                draw_sharing(graph, policy, Spec(1))
+                draw_sharing(graph, policy, ds_program(1))
         else:
-            draw_sharing(graph, policy, Spec(1, degrees=True)).canvas.draw()
+            draw_sharing(graph, policy, ds_program(1, degrees=True)).canvas.draw()
 
 
 def test_says_what_cannot_be_drawn() -> None:
     graph = Data(x=torch.zeros(2, 1), edge_index=torch.tensor([[0, 1], [1, 0]]))
     with pytest.raises(ValueError, match=r"subgraphs from 0 to 1, got \[2\]"):
-        draw_sharing(graph, NodeMarking(), Spec(1), subgraphs=[2])
+        draw_sharing(graph, NodeMarking(), ds_program(1), subgraphs=[2])
     with pytest.raises(ValueError, match=r"positions of shape \[2, 2\], got \[3, 2\]"):
-        draw_sharing(graph, NodeMarking(), Spec(1), positions=torch.zeros(3, 2).numpy())
+        draw_sharing(graph, NodeMarking(), ds_program(1), positions=torch.zeros(3, 2).numpy())
 
 
 def test_command_writes_the_picture(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import enfa.testing.same
-from enfa.plan.table import Plan
+from enfa.plan.steps.table import StepPlan
 from enfa.report import reproduce
 from enfa.report.measure.memory import estimate
 from enfa.report.measure.time import cases
@@ -108,18 +108,18 @@ def test_a_broken_plan_turns_the_page_red(
     run: Callable[..., Path], measured: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert 'class="failed"' not in (measured / "index.html").read_text()
-    made = enfa.testing.same.plan_of
+    made = enfa.testing.same.step_plan_of
 
-    def broken(*args: object) -> Plan:
+    def broken(*args: object) -> StepPlan:
         plan = made(*args)  # type: ignore[arg-type]
-        if plan.kind == "distinct":  # one message of one row that counts comes from the wrong row
-            links, counts = plan.layers[-1].links, plan.layers[-1].copies
-            row = int(((counts > 0) & (links.in_ptr.diff() > 0)).nonzero()[0])
-            wrong = links.in_row[links.in_ptr[row]] + 1
-            links.in_row[links.in_ptr[row]] = wrong % plan.layers[-2].num_rows
+        if plan.kind == "distinct":  # one message of one row comes from the wrong row
+            number = max(n for n, table in enumerate(plan.tables) if table.links is not None)
+            links, read = plan.tables[number].links, plan.program.steps[number].reads[0]
+            first = links.in_ptr[int((links.in_ptr.diff() > 0).nonzero()[0])]
+            links.in_row[first] = (links.in_row[first] + 1) % plan.num_rows(read)
         return plan
 
-    monkeypatch.setattr(enfa.testing.same, "plan_of", broken)
+    monkeypatch.setattr(enfa.testing.same, "step_plan_of", broken)
     bad = run(("exactness",), settings=SMALL, fresh=True)
     assert not reproduce.write_pages(bad)
     page = (bad / "index.html").read_text()

@@ -6,6 +6,7 @@ import pytest
 
 import enfa
 from enfa.datasets import from_npz
+from enfa.report.program import ds_program
 from enfa.report.storage import PARTS, distinct_bytes, measure_storage
 from enfa.testing import random_graphs
 
@@ -21,7 +22,7 @@ def test_entries_are_what_would_be_written(policy: enfa.Policy, tmp_path: Path) 
     for entry in others:
         assert entry["saved_percent"] == pytest.approx(100 - 100 * entry["bytes"] / whole["bytes"], abs=0.001)
         if entry["kind"] == "distinct":
-            compiled = enfa.compile(graphs, policy, enfa.Spec(3, edge_attr=True), progress=False).first_layers(entry["layers"])
+            compiled = enfa.compile(graphs, policy, ds_program(3, edges=True), progress=False).first_layers(entry["layers"])
             compiled.save(tmp_path / "x.enfa")
             assert entry["bytes"] == (tmp_path / "x.enfa").stat().st_size
             assert entry["parts"] == distinct_bytes(compiled)

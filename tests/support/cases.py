@@ -179,7 +179,7 @@ def live_model(case: dict, graphs: list[Data], layers: int = 3) -> enfa.DSGNN | 
     for seed in range(100):
         model = model_of(case, layers, seed)
         trained = copy.deepcopy(model).train()
-        trained(enfa.make_plan(graphs, EVERY[case["policy"]], model.spec)).square().sum().backward()
+        trained(enfa.make_plan(graphs, EVERY[case["policy"]], model)).square().sum().backward()
         # a bias before a norm has none
         if all(p.grad is not None and bool(p.grad.any()) for p in trained.layers[0].conv.parameters() if p.ndim > 1):
             return model

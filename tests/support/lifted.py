@@ -18,7 +18,7 @@ from torch_geometric.utils import add_self_loops, degree
 from enfa.edits import Policy
 from enfa.edits.check import check_edits
 from enfa.graphs import check_graphs
-from enfa.nn.bag import lift, make_bag
+from enfa.nn.bag import lift, make_plan
 from enfa.plan.steps import Program, Step
 from enfa.plan.steps.full import full_step_plan
 
@@ -149,7 +149,7 @@ def results(model: nn.Module, out: Tensor) -> dict[str, Tensor]:
 def lifted_results(model: nn.Module, graphs: list[Data], policy: Policy, kind: str, **options: Any) -> dict[str, Tensor]:
     model = copy.deepcopy(model)
     lifted = lift(model, **options)
-    return results(model, lifted(make_bag(graphs, policy, lifted, kind)))
+    return results(model, lifted(make_plan(graphs, policy, lifted, kind)))
 
 
 def pyg_results(model: nn.Module, graphs: list[Data], policy: Policy, how: str = "mean") -> dict[str, Tensor]:

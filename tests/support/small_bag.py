@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GINConv, GINEConv
 
 from enfa.edits import NodeMarking
-from enfa.nn.bag import Bag, Rows, make_bag
+from enfa.nn.bag import Bag, Rows, make_plan
 
 ROWS = 6  # pairs of two nodes with an edge, and of two single ones
 
@@ -42,7 +42,7 @@ def small_graphs() -> list[Data]:
 
 
 def small_bag(kind: str = "full", model: nn.Module | None = None) -> Bag:
-    return make_bag(small_graphs(), NodeMarking(), model or Short(), kind)
+    return make_plan(small_graphs(), NodeMarking(), model or Short(), kind)
 
 
 def values(*shape: int, seed: int = 0) -> Tensor:

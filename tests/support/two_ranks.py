@@ -10,14 +10,14 @@ from small_bag import Short, rows_of, small_graphs, values
 from torch import nn
 
 import enfa
-from enfa.nn.bag import Bag, make_bag
+from enfa.nn.bag import Bag, make_plan
 
 __all__ = ["rank_of_two", "shared_bag"]
 
 
 def shared_bag() -> Bag:
     """Distinct rows that stand for several pairs."""
-    bag = make_bag(small_graphs() * 3, enfa.NodeMarking(), Short())
+    bag = make_plan(small_graphs() * 3, enfa.NodeMarking(), Short())
     assert int(bag.tables[0].copies.max()) > 1
     return bag
 

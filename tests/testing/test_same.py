@@ -9,10 +9,11 @@ import pytest
 import torch
 from bag_models import Knowledge, Net
 from torch import nn
+from torch_geometric import nn as pyg
 
 import enfa
 from enfa.graphs import GraphSet, check_graphs
-from enfa.plan.table import Plan
+from enfa.plan.steps.lists import list_sizes
 from enfa.testing import assert_same_as_full, differences, random_graphs
 from enfa.testing import same as module
 
@@ -24,36 +25,50 @@ def _model(**options: object) -> nn.Module:
     return enfa.DSGNN(3, 4, 2, 2, **options)
 
 
-def _copies(plan: Plan) -> Plan:
-    layer = plan.layers[0]
-    return replace(plan, layers=[replace(layer, copies=layer.copies + 1), *plan.layers[1:]])
+def _with(plan: enfa.Bag, number: int, **changes: object) -> enfa.Bag:
+    """The plan with other arrays in one table."""
+    tables = list(plan.tables)
+    tables[number] = replace(tables[number], **changes)
+    return replace(plan, tables=tables)
 
 
-def _message(plan: Plan) -> Plan:
+def _copies(plan: enfa.Bag) -> enfa.Bag:
+    return _with(plan, 1, copies=plan.tables[1].copies + 1)
+
+
+def _message(plan: enfa.Bag) -> enfa.Bag:
     """Messages come from other rows."""
-    layer = plan.layers[1]
-    wrong = layer.links.in_row.roll(1)
-    return replace(plan, layers=[plan.layers[0], replace(layer, links=replace(layer.links, in_row=wrong))])
+    links = plan.tables[2].links
+    return _with(plan, 2, links=replace(links, in_row=links.in_row.roll(1)))
 
 
-def _size(plan: Plan) -> Plan:
-    return replace(plan, readout=replace(plan.readout, sub_size=plan.readout.sub_size + 1))
+def _size(plan: enfa.Bag) -> enfa.Bag:
+    """The sum is right, but of one row too many."""
+    wrong = _with(plan, 3)
+    wrong.tables[3].cache["sizes"] = list_sizes(plan.tables[3]) + 1
+    return wrong
+
+
+def _pool(plan: enfa.Bag) -> enfa.Bag:
+    """Subgraphs have the lists of others."""
+    parts = plan.tables[3].parts
+    return _with(plan, 3, parts=replace(parts, row=parts.row.roll(2)))
 
 
 @pytest.mark.parametrize(
     ("fault", "what"),
-    [(_copies, "buffer layers.0.norm.running_mean"), (_message, "output"), (_size, "output")],
-    ids=["copies", "messages", "sizes"],
+    [(_copies, "buffer layers.0.norm.running_mean"), (_message, "output"), (_size, "output"), (_pool, "output")],
+    ids=["copies", "messages", "sizes", "pools"],
 )
-def test_finds_a_wrong_plan(fault: Callable[[Plan], Plan], what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    right, model = module.plan_of, _model(readout="mean")
+def test_finds_a_wrong_plan(fault: Callable[[enfa.Bag], enfa.Bag], what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    right, model = module.step_plan_of, _model(readout="mean")
     assert_same_as_full(model, enfa.NodeMarking(), GRAPHS)
 
-    def wrong(*args: object) -> Plan:
+    def wrong(*args: object) -> enfa.Bag:
         plan = right(*args)
         return fault(plan) if plan.kind == "distinct" else plan
 
-    monkeypatch.setattr(module, "plan_of", wrong)
+    monkeypatch.setattr(module, "step_plan_of", wrong)
     with pytest.raises(AssertionError, match=r"quantities differ from the full plan by more than 1e-10"):
         assert_same_as_full(model, enfa.NodeMarking(), GRAPHS)
     off = [d for d in differences(model, enfa.NodeMarking(), GRAPHS) if d.relative > 1e-10]
@@ -61,36 +76,32 @@ def test_finds_a_wrong_plan(fault: Callable[[Plan], Plan], what: str, monkeypatc
     assert_same_as_full(model, enfa.NodeMarking(), GRAPHS, kinds=["ego"])
 
 
-class _ByNumber(nn.Module):
-    """A conv that no plan can be exact for: it looks at the number of a row."""
+class _ByNumber(pyg.SAGEConv):
+    """A conv that no plan can be exact for: it looks at the number of a row, though only where there are many of them, which is
+    not seen when it is traced."""
 
-    def __init__(self, i: int, o: int) -> None:
-        super().__init__()
-        self.linear = nn.Linear(i, o)
-
-    def forward(self, x: tuple[torch.Tensor, torch.Tensor], edge_index: torch.Tensor) -> torch.Tensor:
-        out = self.linear(x[1])
-        return out + torch.arange(len(out), dtype=out.dtype)[:, None]
+    def update(self, out: torch.Tensor) -> torch.Tensor:
+        return out + torch.arange(len(out), dtype=out.dtype)[:, None] if len(out) > 40 else out
 
 
 def test_finds_a_wrong_conv() -> None:
     with pytest.raises(AssertionError, match=r"(?s)ego .*distinct "):
-        assert_same_as_full(_model(conv=_ByNumber), enfa.NodeMarking(), GRAPHS)
+        assert_same_as_full(_model(conv=lambda i, o: _ByNumber((i, i), o)), enfa.NodeMarking(), GRAPHS)
 
 
 def test_finds_a_wrong_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of one small tensor in the first layer, far below the head's in size."""
     right = module._run_on
 
-    def wrong(model: nn.Module, plan: Plan, train: bool, steps: int) -> dict:
+    def wrong(model: nn.Module, plan: enfa.Bag, train: bool, steps: int) -> dict:
         found = right(model, plan, train, steps)
         if plan.kind == "distinct":
-            name = "gradient of layers.0.conv.mlp.0.weight"
+            name = "gradient of layers.0.conv.update.0.weight"
             found[name] = found[name] * (1 + 1e-6)
         return found
 
     monkeypatch.setattr(module, "_run_on", wrong)
-    with pytest.raises(AssertionError, match=r"gradient of layers.0.conv.mlp.0.weight: 1"):
+    with pytest.raises(AssertionError, match=r"gradient of layers.0.conv.update.0.weight: 1"):
         assert_same_as_full(_model(), enfa.NodeMarking(), GRAPHS)
 
 
@@ -103,16 +114,16 @@ def test_compares_the_gradients_of_features(monkeypatch: pytest.MonkeyPatch) -> 
     assert {f"gradient of x of graph {i}" for i in range(5)} <= names
     assert_same_as_full(_model(), enfa.NodeMarking(), graphs, steps=2)
     assert all(graph.x.grad is None and graph.x.dtype == torch.float32 for graph in graphs)
-    right = module.plan_of
+    right = module.step_plan_of
 
-    def merged(checked: GraphSet, *args: object) -> Plan:
-        if args[-1] == "distinct":  # each node has the number of the first one that looks like it
+    def merged(checked: GraphSet, *args: object) -> enfa.Bag:
+        if args[2] == "distinct":  # each node has the number of the first one that looks like it
             same = check_graphs(GRAPHS)
             first = np.unique(same.node_kind, return_index=True)[1]
             checked = replace(checked, node_kind=first[same.node_kind])
         return right(checked, *args)
 
-    monkeypatch.setattr(module, "plan_of", merged)
+    monkeypatch.setattr(module, "step_plan_of", merged)
     off = [d for d in differences(_model(), enfa.NodeMarking(), graphs) if d.relative > 1e-10]
     assert {d.kind for d in off} == {"distinct"} and {d.what for d in off} <= {f"gradient of x of graph {i}" for i in range(5)}
 
@@ -120,7 +131,7 @@ def test_compares_the_gradients_of_features(monkeypatch: pytest.MonkeyPatch) -> 
 def test_finds_what_is_not_finite_or_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     right = module._run_on
 
-    def wrong(model: nn.Module, plan: Plan, train: bool, steps: int) -> dict:
+    def wrong(model: nn.Module, plan: enfa.Bag, train: bool, steps: int) -> dict:
         found = right(model, plan, train, steps)
         if plan.kind == "distinct":
             found["output"] = found["output"] * float("nan")

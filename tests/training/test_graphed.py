@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from enfa.batch.packed import PackedLoader
+from enfa.batch.static.packed import PackedLoader
 from enfa.training import fit, read_config
 from enfa.training.checkpoint import load_checkpoint
 from enfa.training.graphed import Chunks

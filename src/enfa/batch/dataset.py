@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
-from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -16,6 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from enfa.batch.key import chained, fingerprint, params_of, with_spec
+from enfa.batch.positions import SLICING, positions
 from enfa.batch.rows import compile_graphs
 from enfa.edits import Edits, Policy, Subsample
 from enfa.edits.marks import with_marks
@@ -37,13 +36,6 @@ from enfa.plan.table import Plan
 from enfa.plan.truncate import first_layers
 
 __all__ = ["SLICING", "CompiledDataset"]
-
-# Slicing keeps scratch in the dataset, so one thread slices at a time. A process is forked between two slices, never within
-# one: its copy of the scratch would be half written, and the lock held by a thread that it does not have.
-SLICING = RLock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=SLICING.acquire, after_in_parent=SLICING.release, after_in_child=SLICING.release)
-
 
 def _both(old: np.ndarray | None, subs: int, new: np.ndarray | None, more: int) -> np.ndarray | None:
     """``keeps`` of ``subs`` and ``more`` subgraphs, where None stands for no."""
@@ -88,27 +80,8 @@ class CompiledDataset:
         return int(self.sources.sub_size.sum())
 
     def positions(self, graphs: int | Sequence[int] | np.ndarray | Tensor | slice) -> np.ndarray:
-        """Positions of graphs from a number, numbers, a slice or a mask; each at most once, as in a batch.
-
-        Numbers below 0 count from the end, as in a list.
-        """
-        if isinstance(graphs, slice):
-            graphs = np.arange(len(self))[graphs]
-        ids = np.atleast_1d(np.asarray(graphs))
-        if ids.dtype == bool:
-            if ids.shape != (len(self),):
-                raise IndexError(f"Expected a mask of shape [{len(self)}], got {list(ids.shape)}")
-            ids = np.flatnonzero(ids)
-        if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
-            raise IndexError(f"Expected a list of graph numbers, got {ids.dtype} of shape {list(ids.shape)}")
-        ids = ids.astype(np.int64)
-        if ids.size and not (ids.min() >= -len(self) and ids.max() < len(self)):
-            raise IndexError(f"Expected graphs 0 to {len(self) - 1}, got {ids.min()} to {ids.max()}")
-        ids = np.where(ids < 0, ids + len(self), ids)
-        ordered = np.sort(ids)
-        if (ordered[1:] == ordered[:-1]).any():
-            raise ValueError("Expected each graph at most once, got some twice")
-        return ids
+        """See :func:`enfa.batch.positions.positions`."""
+        return positions(graphs, len(self))
 
     def __getitem__(self, graphs: int | Sequence[int] | np.ndarray | Tensor | slice) -> Plan:
         """The plan of some graphs, in the given order. A graph may not occur twice."""

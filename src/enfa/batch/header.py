@@ -11,6 +11,7 @@ from typing import Any, get_type_hints
 
 import numpy as np
 
+from enfa.batch.file.corrupt import CorruptFileError
 from enfa.batch.forms import LABELS
 from enfa.plan.make import KINDS
 from enfa.plan.spec import Spec
@@ -22,10 +23,6 @@ _KEY: dict[str, type] = {
 }  # fmt: skip
 _LAYERS = 2**15  # at most, where no array tells how many there are
 _RATIO = 2**15  # no zstd frame holds more bytes for each of its own: four of them for a block of 128 KiB
-
-
-class CorruptFileError(ValueError):
-    """A stored file that is not what was written."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,8 @@ from enfa.batch.dataset import CompiledDataset
 from enfa.edits import Subsample
 from enfa.graphs.numbers import whole
 from enfa.plan.prepare import Needs, prepare
+from enfa.plan.steps.prepare import prepare as prepare_steps
+from enfa.plan.steps.table import StepPlan
 from enfa.plan.table import Plan
 
 __all__ = ["Batches", "DataLoader"]
@@ -28,7 +30,9 @@ class _Plans(torch.utils.data.Dataset):
     def __getitem__(self, batch: tuple[int, np.ndarray]) -> Plan:
         epoch, graphs = batch
         plan = self.compiled.plan(graphs, self.draw, epoch, self.score)
-        return plan if self.needs is None else prepare(plan, self.needs)
+        if self.needs is None:
+            return plan
+        return prepare_steps(plan, self.needs) if isinstance(plan, StepPlan) else prepare(plan, self.needs)
 
 
 class Batches(torch.utils.data.Sampler):

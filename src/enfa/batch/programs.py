@@ -1,9 +1,10 @@
-"""A dataset compiled for a model of one's own: slices of it are plans, made of the steps that the model asked for."""
+"""A compiled dataset: slices of it are plans, made of the steps that a model asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,62 +12,81 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from enfa.batch.dataset import SLICING, CompiledDataset
-from enfa.batch.rows import in_chunks
+from enfa.batch.file.key import params_of, sealed
+from enfa.batch.file.program import program_json
+from enfa.batch.positions import SLICING, positions
 from enfa.edits import Edits, Policy, Subsample
-from enfa.edits.check import check_edits
-from enfa.graphs import GraphSet, check_graphs
-from enfa.graphs.labels import labels
+from enfa.graphs import GraphSet
 from enfa.plan.cost import Cost
-from enfa.plan.steps.arrange import arrange_steps
-from enfa.plan.steps.distinct import StepRows, step_rows_of
-from enfa.plan.steps.make import sources_of_steps, step_plan_of
-from enfa.plan.steps.merge import merge_steps
-from enfa.plan.steps.slice import StepSlicer
+from enfa.plan.intern import KeyTable
+from enfa.plan.steps.by_graph import rows_by_graph
+from enfa.plan.steps.distinct import StepRows
+from enfa.plan.steps.make import step_plan_of
+from enfa.plan.steps.slice import StepSlicer, StepSources
 from enfa.plan.steps.step import Program
 from enfa.plan.steps.table import StepPlan
+from enfa.plan.steps.truncate import first_layers, shorter
 
-__all__ = ["CompiledProgram", "compile_program", "in_precision"]
-
-
-def in_precision(graphs: GraphSet, edits: Edits, dtype: Any) -> tuple[GraphSet, Edits]:
-    """With features and marks in the floating-point type of a model."""
-
-    def floats(array: np.ndarray | None) -> Any:
-        return array if array is None or array.dtype.kind != "f" else array.astype(dtype)
-
-    return (
-        replace(graphs, x=floats(graphs.x), edge_attr=floats(graphs.edge_attr)),
-        replace(edits, marks=floats(edits.marks), edge_marks=floats(edits.edge_marks)),
-    )
+__all__ = ["CompiledProgram"]
 
 
 class CompiledProgram:
-    """What :func:`enfa.compile` returns for a model of one's own. ``compiled[[3, 5]]`` is the plan of graphs 3 and 5."""
+    """What :func:`enfa.compile` returns. ``compiled[[3, 5]]`` is the plan of graphs 3 and 5.
+
+    It holds the rows of every step and ``sources``, what these are made of; or ``graphs`` and edits, where every batch is
+    planned anew. Several threads may slice: they take turns. Several processes do not have to.
+    """
 
     def __init__(
         self,
-        policy: Policy,
+        key: dict[str, Any],
+        policy: Policy | None,
         program: Program,
-        kind: str,
-        slicer: StepSlicer | None,
-        graphs: tuple[GraphSet, Edits],
-        y: Tensor | None,
         cls: type[StepPlan],
+        *,
+        rows: list[StepRows] | None = None,
+        sources: StepSources | None = None,
+        graphs: tuple[GraphSet, Edits] | None = None,
+        y: Tensor | None = None,
+        graph_attr: dict[str, Tensor] | None = None,
     ) -> None:
-        self.policy, self.program, self.kind, self.y = policy, program, kind, y
-        self._slicer, self._cls = slicer, cls
-        self.sizes = np.diff(graphs[0].node_ptr), np.diff(graphs[1].sub_ptr)
-        self._graphs = graphs if slicer is None else None
+        self.key, self.policy, self.program, self.cls = key, policy, program, cls
+        self.rows, self.sources, self.graphs, self.y, self.graph_attr = rows, sources, graphs, y, graph_attr or {}
+        self.shared = False  # whether another dataset has the same tables: then they are copied before they grow
+        self._slicer: StepSlicer | None = None
+
+    @property
+    def kind(self) -> str:
+        return self.key["kind"]
+
+    @property
+    def node_ptr(self) -> np.ndarray:
+        return self.sources.node_ptr if self.graphs is None else self.graphs[0].node_ptr  # type: ignore[union-attr]
+
+    @property
+    def sub_ptr(self) -> np.ndarray:
+        return self.sources.sub_ptr if self.graphs is None else self.graphs[1].sub_ptr  # type: ignore[union-attr]
+
+    @property
+    def sub_size(self) -> np.ndarray:
+        """int64 [S]: how many nodes each subgraph has."""
+        return self.sources.sub_size if self.graphs is None else self.graphs[1].sizes(self.graphs[0])  # type: ignore[union-attr]
 
     def __len__(self) -> int:
-        return len(self.sizes[0])
+        return len(self.node_ptr) - 1
 
     @property
     def num_subgraphs(self) -> int:
-        return int(self.sizes[1].sum())
+        return int(self.sub_ptr[-1])
 
-    positions = CompiledDataset.positions  # type: ignore[assignment]
+    @property
+    def num_pairs(self) -> int:
+        """(subgraph, node) pairs: the rows that the conventional model has per layer."""
+        return int(self.sub_size.sum())
+
+    def positions(self, graphs: int | Sequence[int] | np.ndarray | Tensor | slice) -> np.ndarray:
+        """See :func:`enfa.batch.positions.positions`."""
+        return positions(graphs, len(self))
 
     def __getitem__(self, graphs: int | Sequence[int] | np.ndarray | Tensor | slice) -> StepPlan:
         """The plan of some graphs, in the given order. A graph may not occur twice."""
@@ -79,94 +99,109 @@ class CompiledProgram:
         epoch: int = 0,
         score: np.ndarray | None = None,
     ) -> StepPlan:
-        """The plan of some graphs, with their labels. Parts of bags are not drawn here, see :meth:`checked_draw`."""
-        if draw is not None:
-            self.checked_draw(draw)
-        ids = self.positions(graphs)  # type: ignore[misc]
-        if self._slicer is not None:
+        """The plan of some graphs; with ``draw``, of a part of their compiled bags, drawn anew each epoch.
+
+        ``score``: a number for every compiled subgraph, see :meth:`enfa.Subsample.draw`.
+        """
+        ids = self.positions(graphs)
+        subs = None if draw is None else self.checked_draw(draw).draw(self.sub_ptr, ids, epoch, score)
+        if self.graphs is None:
             with SLICING:
-                plan = self._slicer.plan(ids)
-        else:
-            assert self._graphs is not None
-            every, edits = self._graphs
-            plan = step_plan_of(every.subset(ids), edits.subset(every, ids), self.program, self.kind, self._cls)
-            plan.graph_ids = torch.from_numpy(ids)
+                return self.labelled(self.slicer.plan(ids, subs))
+        every, edits = self.graphs
+        plan = step_plan_of(every.subset(ids), edits.subset(every, ids, subs), self.program, self.kind, self.cls)
+        plan.graph_ids = torch.from_numpy(ids)
+        return self.labelled(plan)
+
+    @property
+    def slicer(self) -> StepSlicer:
+        """What cuts plans out of the rows."""
+        assert self.rows is not None and self.sources is not None
+        if self._slicer is None:
+            self._slicer = StepSlicer(self.rows, self.sources, self.cls)
+        return self._slicer
+
+    def labelled(self, plan: StepPlan) -> StepPlan:
+        """The plan with the labels and attributes of its graphs."""
+        assert plan.graph_ids is not None
         if self.y is not None:
-            assert plan.graph_ids is not None
             plan.y = self.y.index_select(0, plan.graph_ids)
+        plan.graph_attr = {name: value.index_select(0, plan.graph_ids) for name, value in self.graph_attr.items()}
         return plan
 
     def checked_draw(self, draw: Subsample) -> Subsample:
-        raise ValueError(
-            f"Expected no draw for a model of one's own, whose rows may depend on whole bags, got {draw!r}: compile with it as "
-            f"the policy"
-        )
-
-    def rows_per_graph(self) -> np.ndarray:
-        """int64 [G]: at most so many rows each graph alone has in the steps that pass messages, added up."""
-        steps = [step for step in self.program.steps if step.op == "propagate"]
-        most = self.sizes[0] * self.sizes[1]
-        if self._slicer is not None:  # an earlier table has no more rows than a later one, of which it holds the own rows
-            counts = [np.diff(rows.count_ptr) for rows in self._slicer.rows if rows.count_ptr is not None]
-            most = np.max(counts, axis=0, initial=0)
-        return len(steps) * most
+        """The same, if it draws from the bags that were compiled."""
+        if not isinstance(draw, Subsample):
+            raise TypeError(f"Expected draw to be an enfa.Subsample, got {draw!r}")
+        # by the key, which a stored file has, too
+        name, params = self.key["policy"], self.key["params"]
+        if (type(draw.policy).__name__, params_of(draw.policy)) != (name, params):
+            compiled = f"{name}({', '.join(f'{k}={v!r}' for k, v in params.items())})"
+            raise ValueError(f"Expected to draw from the compiled bags, those of {compiled}, got {draw.policy!r}")
+        if self.graphs is None:
+            self.slicer.check_draw()
+        return draw
 
     def cost(self) -> Cost:
-        """Rows and messages of every step that passes messages, and bytes of the keys in memory."""
-        if self._slicer is None:
+        """Rows and messages of every step that passes messages, and bytes of the arrays in memory."""
+        if self.rows is None or self.sources is None:
             return self[:].cost()
-        rows, edges, size = [], [], 0
-        for step, found in zip(self.program.steps, self._slicer.rows):
-            if step.op == "propagate":
-                rows.append(len(found.keys))
-                edges.append(int(found.keys.size[1]))
-            tables = [t for t in (found.keys, found.lists) if t is not None]
-            size += sum(8 * (len(t) + 1) + 8 * int(t.size[1]) for t in tables)
-            size += sum(a.nbytes for a in (found.place, found.count_ptr, found.count_row, found.count) if a is not None)
-        return Cost(rows, edges, size)
+        held = [getattr(rows, field.name) for rows in self.rows for field in fields(rows)]
+        size = sum(8 * (len(t) + 1) + 8 * int(t.size[1]) for t in held if isinstance(t, KeyTable))
+        size += sum(a.nbytes for a in (*held, self.sources.x) if isinstance(a, np.ndarray))
+        keys = [rows.keys for step, rows in zip(self.program.steps, self.rows) if step.op == "propagate"]
+        return Cost([len(table) for table in keys], [int(table.size[1]) for table in keys], size)
+
+    def rows_per_graph(self) -> np.ndarray:
+        """int64 [G]: rows that each graph alone has in the steps that pass messages, added up.
+
+        A batch needs at most the sum over its graphs, because they share rows. Full plans share nothing: here it is all pairs,
+        or nodes, of each of these steps. For others that are planned anew that is an upper bound.
+        """
+        steps = [(number, step) for number, step in enumerate(self.program.steps) if step.op == "propagate"]
+        none = np.zeros(len(self), np.int64)
+        if self.rows is not None:
+            found = rows_by_graph(self.rows, self.program, self.node_ptr, self.sub_ptr)
+            return sum((found[number] for number, _ in steps), none)
+        pairs = np.diff(np.concatenate([[0], np.cumsum(self.sub_size)])[self.sub_ptr])
+        return sum((pairs if step.kind == "pairs" else np.diff(self.node_ptr) for _, step in steps), none)
+
+    def extend(self, graphs: Sequence[Data]) -> np.ndarray:
+        """Add graphs (for prediction, say) and return their positions. Only rows not known so far are added.
+
+        Where either the dataset or the new graphs have labels, the others get NaN (-1 for integer labels); attributes of graphs
+        that the dataset has, they must have, too. A file saved from here on counts as compiled from other graphs than before.
+        """
+        from enfa.batch.extend import extend
+
+        with SLICING:
+            self._slicer = None
+            return extend(self, graphs)
+
+    def first_layers(self, count: int) -> CompiledProgram:
+        """The dataset compiled for a model with fewer layers, without compiling again. The two share their tables."""
+        program, rows, sources = shorter(self.program, count), None, None
+        if self.rows is not None and self.sources is not None:
+            rows, sources = first_layers(self.rows, self.program, count), StepSources(program, **self.sources.arrays)
+        key = sealed({**self.key, "program": program_json(program)})
+        less = CompiledProgram(
+            key, self.policy, program, self.cls, rows=rows, sources=sources, graphs=self.graphs, y=self.y,
+            graph_attr=self.graph_attr,
+        )  # fmt: skip
+        self.shared = less.shared = rows is not None
+        return less
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to one file, atomically."""
+        from enfa.batch.file.storage import save_compiled
+
+        save_compiled(self, path)
 
     def __repr__(self) -> str:
-        steps = "; ".join(map(str, self.program.steps))
+        rows = "planned batch by batch" if self.rows is None else " ".join(str(len(rows.keys)) for rows in self.rows)
         return (
-            f"CompiledProgram({self.kind}, {len(self)} graphs, {self.num_subgraphs} subgraphs, {self.policy!r})\n"
-            f"  steps: {steps}\n  rows:  {' '.join(map(str, self.cost().rows))}"
+            f"{type(self).__name__}({self.kind}, {len(self)} graphs, {self.num_subgraphs} subgraphs, "
+            f"{self.num_pairs} (subgraph, node) pairs)\n"
+            f"  steps: {'; '.join(map(str, self.program.steps))}\n  rows:  {rows}"
         )
 
-
-def compile_program(
-    dataset: Sequence[Data],
-    policy: Policy,
-    program: Program,
-    cls: type[StepPlan],
-    progress: bool = True,
-    *,
-    kind: str = "distinct",
-    threads: int | None = None,
-    dtype: Any = None,
-) -> CompiledProgram:
-    """Compile a PyG dataset, or a list of graphs, for one policy and one program.
-
-    ``cls``: what plans are made as; ``dtype``: numpy's floating-point type of features, if not their own.
-    """
-    graphs = check_graphs(dataset)
-    y = labels(dataset)
-    edits = check_edits(graphs, policy.edits(graphs), repr(policy))
-    if dtype is not None:
-        graphs, edits = in_precision(graphs, edits, dtype)
-    slicer = None
-    if kind == "distinct":
-        sources, start = sources_of_steps(graphs, edits, program)
-
-        def make(g: GraphSet, e: Edits, k: np.ndarray) -> list[StepRows]:
-            return step_rows_of(g, e, program, k)
-
-        rows: list[StepRows] | None = None
-        for found in in_chunks(graphs, edits, start, make, lambda found: sum(len(r.keys) for r in found), progress, threads):
-            if rows is None:
-                rows = found
-            else:
-                merge_steps(rows, found, program)
-        assert rows is not None
-        arrange_steps(rows, program)
-        slicer = StepSlicer(rows, sources, cls)
-    return CompiledProgram(policy, program, kind, slicer, (graphs, edits), y, cls)

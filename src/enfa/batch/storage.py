@@ -23,12 +23,12 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from enfa import edits as own
-from enfa.batch.atomic import write_atomically
 from enfa.batch.check_file import check_arrays, check_shapes
 from enfa.batch.dataset import CompiledDataset
+from enfa.batch.file.atomic import write_atomically
+from enfa.batch.file.packing import pack, unpack
 from enfa.batch.header import CorruptFileError, check_header, read_header
 from enfa.batch.key import FORMAT, params_of
-from enfa.batch.packing import pack, unpack
 from enfa.edits import Edits, Policy
 from enfa.graphs import GraphSet
 from enfa.plan.distinct import DistinctLayer, DistinctRows

@@ -13,8 +13,9 @@ from rich.table import Table
 
 from enfa.cli.choices import check_picture, dataset_of, policy_of
 from enfa.edits import POLICIES
-from enfa.report.inspection import draw_rows, inspect_bags, spec_for
+from enfa.report.inspection import draw_rows, inspect_bags
 from enfa.report.picture import draw_sharing
+from enfa.report.program import program_for
 
 __all__ = ["inspect"]
 
@@ -52,7 +53,7 @@ def inspect(
         if graph is None:
             figure = draw_rows(found, title)
         else:
-            figure = draw_sharing(graphs[0], rule, spec_for(graphs, layers, rule), title=title)
+            figure = draw_sharing(graphs[0], rule, program_for(graphs, rule, layers), title=title)
         figure.savefig(plot)
         waiting.print(f"Wrote {plot}.")
 

@@ -48,10 +48,8 @@ def _channels(name: str, given: int | Sequence[int]) -> int | Sequence[int]:
     return given if isinstance(given, Iterable) else whole(name, given, 0)
 
 
-def _check(what: str, channels: int | Sequence[int], values: Tensor | None, largest: tuple[int, ...]) -> None:
+def _check(what: str, channels: int | Sequence[int], values: Tensor, largest: tuple[int, ...]) -> None:
     """Compare a plan's features with what the model was made for."""
-    if values is None:
-        raise ValueError(f"Expected {what} in the plan, but its graphs have none")
     floats = isinstance(channels, int)
     width = channels if isinstance(channels, int) else len(channels)
     kind = "float" if floats else "categorical"
@@ -113,5 +111,6 @@ class EdgeEncoder(Encoder):
             )
         if self.channels == 0:
             return marks
-        _check("edge attributes", self.channels, bag.edge_rows, bag.limits[1])
-        return self.encoded(bag.edge_attr, marks)
+        rows = bag.edge_attr
+        _check("edge attributes", self.channels, rows.value, bag.limits[1])
+        return self.encoded(rows, marks)

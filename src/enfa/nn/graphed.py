@@ -16,11 +16,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from enfa.batch.packed import Packed
+from enfa.batch.static.packed import Packed
 from enfa.nn.aside import aside, streams
 from enfa.plan.pack import layout_of, pack, unpack
-from enfa.plan.prepare import lean, prepare
-from enfa.plan.table import Plan
+from enfa.plan.steps.prepare import lean, prepare
+from enfa.plan.steps.table import StepPlan
 
 __all__ = ["GraphedForward", "GraphedStep", "Staged"]
 
@@ -34,7 +34,7 @@ class Staged:
     """A batch on its way to the device."""
 
     block: Tensor
-    view: Callable[[Tensor], Plan]  # the plan in a block
+    view: Callable[[Tensor], StepPlan]  # the plan in a block
     key: Hashable  # batches with equal ones run through the same captured graph
     arrived: Any = None  # a CUDA event
     buffer: int | None = None
@@ -67,23 +67,23 @@ class _Graphed:
         self._used: list[Any] = [None] * _BUFFERS  # events: the buffer has been read
         self._turn = 0
 
-    def stage(self, batch: Plan | Packed) -> Staged:
+    def stage(self, batch: StepPlan | Packed) -> Staged:
         """Start moving a batch to the device. At most two that were staged may wait for their call."""
         if isinstance(batch, Packed) and batch.bucket is not None and batch.block is not None:
             if self._copies is None:
                 return Staged(batch.block, batch.bucket.view, ())
             return self._moved(batch, batch.block, batch.bucket.view, batch.bucket)
-        plan, needs = batch.plan if isinstance(batch, Packed) else batch, self.model.needs
-        if "bag" not in plan.readout.cache:
-            plan = prepare(plan, needs)  # type: ignore[arg-type]
+        plan = batch.plan if isinstance(batch, Packed) else batch
+        needs = plan.program.needs
+        plan = prepare(plan, needs)
         if self._copies is None:
             return Staged(plan.feature, lambda _: plan, ())
-        plan = lean(plan, needs)  # type: ignore[arg-type]
+        plan = lean(plan, needs)
         # a batch that no bucket holds is one of its kind: not worth a graph
         key = None if isinstance(batch, Packed) else layout_of(plan)
         return self._moved(None, pack(plan).pin_memory(), lambda block: unpack(block, plan), key)
 
-    def _moved(self, packed: Packed | None, block: Tensor, view: Callable[[Tensor], Plan], key: Hashable) -> Staged:
+    def _moved(self, packed: Packed | None, block: Tensor, view: Callable[[Tensor], StepPlan], key: Hashable) -> Staged:
         turn, size = self._turn, block.numel()
         self._turn = (turn + 1) % _BUFFERS
         buffer = self._buffers[turn]
@@ -103,7 +103,7 @@ class _Graphed:
             packed.copied = arrived
         return Staged(there, view, key, arrived, turn)
 
-    def __call__(self, batch: Plan | Packed | Staged) -> Tensor:
+    def __call__(self, batch: StepPlan | Packed | Staged) -> Tensor:
         """Returns a tensor on the device: nothing waits."""
         staged = batch if isinstance(batch, Staged) else self.stage(batch)
         if staged.arrived is not None:
@@ -130,7 +130,7 @@ class _Graphed:
         found.graph.replay()
         return found.result.clone()
 
-    def run(self, batches: Iterable[Plan | Packed]) -> Iterator[Tensor]:
+    def run(self, batches: Iterable[StepPlan | Packed]) -> Iterator[Tensor]:
         """A call for every batch. The device is behind, so a batch is copied while the one before is computed."""
         for batch in batches:
             yield self(batch)
@@ -167,11 +167,11 @@ class _Graphed:
     def ready(self) -> None:
         """What is to be done before every capture."""
 
-    def work(self, plan: Plan) -> Tensor:
+    def work(self, plan: StepPlan) -> Tensor:
         """What is captured."""
         raise TypeError(f"{type(self).__name__} must define work")
 
-    def eagerly(self, plan: Plan) -> Tensor:
+    def eagerly(self, plan: StepPlan) -> Tensor:
         return self.work(plan)
 
 
@@ -194,7 +194,7 @@ class GraphedStep(_Graphed):
     Example::
 
         step = enfa.nn.GraphedStep(model, optimiser, loss)
-        for batch in enfa.batch.PackedLoader(compiled, model.needs, 128, shuffle=True, num_workers=8, pin=True):
+        for batch in enfa.batch.PackedLoader(compiled, model, 128, shuffle=True, num_workers=8, pin=True):
             total += step(batch)  # a tensor on the device: nothing waits
     """
 
@@ -229,7 +229,7 @@ class GraphedStep(_Graphed):
         self._capturable()
         self.optimiser.zero_grad(set_to_none=True)  # gradients are to live in the graph's own memory
 
-    def work(self, plan: Plan) -> Tensor:
+    def work(self, plan: StepPlan) -> Tensor:
         with self.mixed(), aside(self.model):
             out = self.model(plan)
             assert plan.y is not None
@@ -240,7 +240,7 @@ class GraphedStep(_Graphed):
         self.optimiser.step()
         return loss.detach()
 
-    def eagerly(self, plan: Plan) -> Tensor:
+    def eagerly(self, plan: StepPlan) -> Tensor:
         self.optimiser.zero_grad(set_to_none=True)
         return self.work(plan)
 
@@ -255,6 +255,6 @@ class GraphedForward(_Graphed):
         super().__init__(model, autocast, capture)
 
     @torch.no_grad()
-    def work(self, plan: Plan) -> Tensor:
+    def work(self, plan: StepPlan) -> Tensor:
         with self.mixed():
             return self.model(plan)

@@ -89,6 +89,11 @@ class _Gather(torch.autograd.Function):
         return list_sums(grad, ctx.back), None, None
 
 
+def _below(rows: Tensor) -> Tensor:
+    """A row of zeros below, for entries behind the last list (:func:`segment_ids`)."""
+    return F.pad(rows, (0, 0, 0, 1))
+
+
 class _SegmentSum(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, entries: Tensor, ptr: Tensor, segment: Tensor) -> Tensor:
@@ -98,7 +103,7 @@ class _SegmentSum(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        return grad.index_select(0, ctx.segment), None, None
+        return _below(grad).index_select(0, ctx.segment), None, None
 
 
 class _Max(torch.autograd.Function):
@@ -106,11 +111,11 @@ class _Max(torch.autograd.Function):
     def forward(ctx: Any, table: Tensor, sums: Sums) -> Tensor:
         segment = segment_ids(sums.ptr, len(sums.row))
         values = table.index_select(0, sums.row)
-        out = values.new_zeros(len(sums.ptr) - 1, table.shape[1])
+        out = values.new_zeros(len(sums.ptr), table.shape[1])  # the last for entries that pad others
         out.scatter_reduce_(0, segment[:, None].expand_as(values), values, "amax", include_self=False)
         ctx.save_for_backward(out, table, segment)
         ctx.sums = sums
-        return out
+        return out[:-1]
 
     @staticmethod
     @once_differentiable
@@ -120,7 +125,7 @@ class _Max(torch.autograd.Function):
         # every (subgraph, node) pair that attains the maximum gets an equal part
         ties = (table.index_select(0, sums.row) == out.index_select(0, segment)) * sums.count[:, None].to(grad.dtype)
         total = entry_sums(ties, sums.ptr)
-        share = (grad / total.clamp(min=1)).index_select(0, segment) * ties
+        share = _below(grad / total.clamp(min=1)).index_select(0, segment) * ties
         return list_sums(share, readers(sums.row, len(table), sums.cache, "readers")), None
 
 

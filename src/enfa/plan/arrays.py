@@ -38,6 +38,15 @@ class Arrays:
         """
         return _mapped(self, change, cached, {})
 
+    def changed(self: T, **changes: Any) -> T:
+        """``dataclasses.replace`` that keeps what was derived."""
+        new = replace(self, **changes)
+        kind: Any = type(self)
+        for name, derived in _names(kind):
+            if derived:
+                setattr(new, name, getattr(self, name))
+        return new
+
     def to(self: T, device: Any, non_blocking: bool = False) -> T:
         return self.map(lambda t: t if t.is_meta else t.to(device, non_blocking=non_blocking))
 

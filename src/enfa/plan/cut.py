@@ -112,7 +112,7 @@ class Cutter:
         alone = graphs[places]
         entries, room = (by[:, alone].sum(axis=1).tolist() for by in (self._entries, self._rows))
         deltas = slicer.wanted(rows.deltas)
-        deltas.enter(slicer.runs.deltas, alone)
+        deltas.enter(slicer.runs.deltas.begin[alone], slicer.runs.deltas.end[alone])
         in_runs = deltas.count
         sub_delta = deltas.add(rows.sub_delta[bags.sub])
         others = deltas.rows[in_runs:]
@@ -151,7 +151,7 @@ class Cutter:
         """Rows of table L, their copies, and how many of them lie in runs. ``others``: deltas outside of runs."""
         rows, run = self.slicer.rows, self.slicer.runs.tables[-1]
         table = self.slicer.wanted(rows.layers[-1].table)
-        table.enter(run, alone)
+        table.enter(run.begin[alone], run.end[alone])
         in_runs = table.count
         base_row = table.add(bags.base)
         ptr, row, count = items_of(rows.deltas, others)

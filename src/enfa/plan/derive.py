@@ -35,8 +35,8 @@ def _kept(cache: dict[str, Any], name: str, make: Callable[[], Any]) -> Any:
 
 
 def segment_ids(ptr: Tensor, total: int) -> Tensor:
-    """int64 [total]: the list of each entry."""
-    count = ptr.diff()
+    """int64 [total]: the list of each entry; of those behind the end of the last one, in a padded plan, the number of lists."""
+    count = torch.cat([ptr.diff(), total - ptr[-1:]])
     return torch.repeat_interleave(torch.arange(len(count), device=ptr.device), count, output_size=total)
 
 

@@ -20,19 +20,11 @@ from enfa.plan.gradients import attached, needing, numbered
 from enfa.plan.slice import Slicer, Sources
 from enfa.plan.spec import Spec
 from enfa.plan.steps.builder import start_kinds
+from enfa.plan.steps.check import KINDS, check_kind
 from enfa.plan.steps.roots import local_roots
 from enfa.plan.table import Plan
 
 __all__ = ["KINDS", "check_kind", "check_spec", "edits_of", "make_plan", "plan_of", "sources_of", "unknown"]
-
-KINDS = ("full", "ego", "distinct")
-
-
-def check_kind(kind: str) -> str:
-    if kind not in KINDS:
-        raise unknown("the kind of plan", kind, KINDS)
-    return kind
-
 
 def check_spec(spec: Spec) -> Spec:
     """Refuse what has a spec, a model or a plan, in its place."""

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
-from enfa.plan.table import Plan
+from enfa.plan.arrays import Arrays
 
 __all__ = ["Layout", "layout_of", "pack", "places", "unpack"]
 
+T = TypeVar("T", bound=Arrays)
 _ALIGNED = 256  # bytes; kernels read 16 at a time
 Layout = tuple[tuple[torch.dtype, tuple[int, ...]], ...]
 
 
-def layout_of(plan: Plan) -> Layout:
+def layout_of(plan: T) -> Layout:
     """Types and shapes of all arrays. Plans with equal layouts run through the same captured step."""
     return tuple((t.dtype, tuple(t.shape)) for t in plan.tensors())
 
@@ -31,11 +33,11 @@ def places(layout: Layout) -> tuple[list[tuple[int, int]], int]:
     return found, at
 
 
-def pack(plan: Plan, out: Tensor | None = None) -> Tensor:
+def pack(plan: T, out: Tensor | None = None) -> Tensor:
     """uint8 [bytes]: all arrays of a plan on the CPU, one behind the other; into ``out`` where it is given."""
     tensors = plan.tensors()
-    for name in ("x", "edge_attr"):  # bytes have no gradient
-        if getattr(plan, name) is not None and getattr(plan, name).requires_grad:
+    for name in ("x_rows", "edge_rows"):  # bytes have no gradient
+        if getattr(plan, name, None) is not None and getattr(plan, name).requires_grad:
             raise ValueError(f"Expected a plan without gradients to pack, got '{name}' with requires_grad=True")
     at_of, total = places(layout_of(plan))
     out = torch.empty(total, dtype=torch.uint8) if out is None else out[:total]
@@ -45,7 +47,7 @@ def pack(plan: Plan, out: Tensor | None = None) -> Tensor:
     return out
 
 
-def unpack(block: Tensor, plan: Plan) -> Plan:
+def unpack(block: Tensor, plan: T) -> T:
     """A plan like ``plan`` whose arrays are parts of ``block``, on whatever device that is."""
     layout = layout_of(plan)
 

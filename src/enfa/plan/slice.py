@@ -192,8 +192,8 @@ class Slicer:
         wanted = self.wanted(tables.layers[-1].table)
         if runs:
             alone = graphs[self.runs.mates.alone(graphs)]
-            deltas.enter(self.runs.deltas, alone)
-            wanted.enter(self.runs.tables[-1], alone)
+            deltas.enter(self.runs.deltas.begin[alone], self.runs.deltas.end[alone])
+            wanted.enter(self.runs.tables[-1].begin[alone], self.runs.tables[-1].end[alone])
         sub_delta = deltas.add(tables.sub_delta[bags.sub])
         # base rows are numbered first: in this order rows of one graph lie side by side
         base_row = wanted.add(bags.base)
@@ -216,7 +216,7 @@ class Slicer:
         for i in reversed(range(spec.num_layers)):
             before = self.wanted(tables.layers[i - 1].table if i else tables.start)
             if runs:
-                before.enter(self.runs.tables[i], alone)
+                before.enter(self.runs.tables[i].begin[alone], self.runs.tables[i].end[alone])
             contexts = tables.node_context[i][bags.nodes] if tables.node_context else None
             layer, base, copies = self._layer(tables.layers[i], wanted, before, contexts, base, copies)
             layers.insert(0, layer)

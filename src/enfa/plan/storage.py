@@ -23,9 +23,9 @@ import numpy as np
 
 from enfa.edits import Edits
 from enfa.graphs import GraphSet
+from enfa.graphs.names import unknown
 from enfa.plan.hops import pivot_hops
 from enfa.plan.kernels.count import edges_by_hop, subgraph_edges
-from enfa.plan.make import unknown
 
 __all__ = ["LAYOUTS", "Bags", "count_bags", "stored_bags"]
 

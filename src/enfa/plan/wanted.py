@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from enfa.plan.intern import KeyTable
-from enfa.plan.kernels.runs import enter_runs
-from enfa.plan.kernels.slice import collect, descend, gather, look_up, measure
-from enfa.plan.runs import Run
+from enfa.plan.kernels.slice import collect, descend, enter_runs, gather, look_up, measure
 
 __all__ = ["Numbers", "Wanted", "firsts_of", "items_of", "starts_of"]
 
@@ -54,10 +52,10 @@ class Wanted:
         # before anything is written: a plan that is broken off leaves nothing behind that counts
         self.numbers.free = max(self.numbers.free, self.base + room)
 
-    def enter(self, run: Run, graphs: np.ndarray) -> None:
-        """Before anything else: the runs of some graphs, one behind the other."""
-        self.reserve(int((run.end[graphs] - run.begin[graphs]).sum()))
-        self.count = enter_runs(graphs, run.begin, run.end, self.numbers.number, self.base, self.found)
+    def enter(self, begin: np.ndarray, end: np.ndarray) -> None:
+        """Before anything else: the rows of some runs, one run behind the other."""
+        self.reserve(int((end - begin).sum()))
+        self.count = enter_runs(begin, end, self.numbers.number, self.base, self.found)
 
     def add(self, ids: np.ndarray) -> np.ndarray:
         """Mark rows as wanted; return their new numbers, int32."""

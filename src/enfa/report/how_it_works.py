@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from enfa.plan.spec import Spec
 from enfa.report.picture import molecule
+from enfa.report.program import ds_program
 from enfa.report.settings import POLICIES
 from enfa.report.sharing import Sharing, sharing_of
 
@@ -49,7 +49,7 @@ def how_it_works_data(layers: int = LAYERS) -> dict[str, Any]:
     graph, place = molecule()
     policies = {}
     for name, policy in POLICIES.items():
-        sharing = sharing_of(graph, policy(), Spec(layers))
+        sharing = sharing_of(graph, policy(), ds_program(layers))
         policies[name] = _policy_data(sharing)
     return {
         "layers": layers,

@@ -10,23 +10,18 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from torch_geometric.data import Data
 
-from enfa.batch.compile import compile
-from enfa.batch.dataset import CompiledDataset
+from enfa.batch.programs import CompiledProgram
 from enfa.edits import Policy
+from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
-from enfa.plan.make import edits_of
-from enfa.plan.spec import Spec
+from enfa.nn.bag import compile
 from enfa.plan.storage import count_bags, stored_bags
+from enfa.report.program import program_for
 from enfa.report.storage import distinct_bytes
 
-__all__ = ["draw_rows", "inspect_bags", "spec_for"]
+__all__ = ["draw_rows", "inspect_bags"]
 
 _BATCHES = 8
-
-
-def spec_for(graphs: Sequence[Data], layers: int, policy: Policy) -> Spec:
-    """Of a plain DS-GNN that reads edge attributes where there are any, or where the policy marks edges."""
-    return Spec(layers, edge_attr=graphs[0].edge_attr is not None or policy.edge_mark_channels > 0)
 
 
 def inspect_bags(graphs: Sequence[Data], policy: Policy, layers: int, batch_size: int = 128) -> dict[str, Any]:
@@ -40,9 +35,9 @@ def inspect_bags(graphs: Sequence[Data], policy: Policy, layers: int, batch_size
     is what a step gains where they dominate. Small steps gain less: every operator takes a few microseconds to start,
     and the layers that follow the pools cost the same for all.
     """
-    checked, spec = check_graphs(graphs), spec_for(graphs, layers, policy)
-    bags = count_bags(checked, edits_of(checked, policy, spec), layers + 1)
-    compiled = compile(graphs, policy, spec, progress=False)
+    checked = check_graphs(graphs)
+    bags = count_bags(checked, edits_by(policy, checked), layers + 1)
+    compiled = compile(graphs, policy, program_for(graphs, policy, layers), progress=False)
     assert compiled.rows is not None
     cost, conventional = compiled.cost(), [bags.rows] * layers
     return {
@@ -54,7 +49,7 @@ def inspect_bags(graphs: Sequence[Data], policy: Policy, layers: int, batch_size
         "subgraphs": bags.subgraphs,
         "conventional": conventional,
         "rows_within_hops": bags.rows_within[1 : layers + 1],
-        "affected": compiled.rows.affected,
+        "affected": [rows.affected for rows in compiled.rows[1 : layers + 1]],
         "distinct": cost.rows,
         "messages": {"conventional": layers * bags.sub_edges, "distinct": sum(cost.edges)},
         "bytes": {
@@ -71,15 +66,15 @@ def inspect_bags(graphs: Sequence[Data], policy: Policy, layers: int, batch_size
     }
 
 
-def _in_batches(compiled: CompiledDataset, batch_size: int) -> float:
+def _in_batches(compiled: CompiledProgram, batch_size: int) -> float:
     """Conventional rows to distinct rows, over some random batches."""
     order = np.random.default_rng(0).permutation(len(compiled))
     size = min(batch_size, len(order))
     pairs = rows = 0
     for first in range(0, min(_BATCHES * size, len(order) - size + 1), size):
         plan = compiled[order[first : first + size]]
-        pairs += plan.num_pairs * compiled.spec.num_layers
-        rows += sum(plan.cost().rows)
+        cost = plan.cost()
+        pairs, rows = pairs + plan.num_pairs * len(cost.rows), rows + sum(cost.rows)
     return pairs / max(rows, 1)
 
 

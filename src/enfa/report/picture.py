@@ -14,9 +14,10 @@ from matplotlib.figure import Figure
 from torch_geometric.data import Data
 
 from enfa.edits import NodeMarking, Policy
-from enfa.plan.spec import Spec
+from enfa.plan.steps.step import Program
 from enfa.report.drawing import Drawing
 from enfa.report.layout import layout
+from enfa.report.program import ds_program
 from enfa.report.sharing import sharing_of
 
 __all__ = ["draw_sharing", "molecule"]
@@ -27,7 +28,7 @@ TITLE = "Most rows of a subgraph GNN are the same row: ENFA computes each distin
 def draw_sharing(
     graph: Data,
     policy: Policy,
-    spec: Spec,
+    program: Program,
     *,
     subgraphs: Sequence[int] | None = None,
     positions: np.ndarray | None = None,
@@ -36,10 +37,11 @@ def draw_sharing(
     """Draw the unedited graph and some subgraphs of its bag: columns are subgraphs, lines are tables 0…L.
 
     Args:
+        program: such as ``ds_program(2)``, or what :func:`enfa.trace` finds of a model that does not mix subgraphs.
         subgraphs: which ones; four spread over the bag by default.
         positions: [n, 2], edges about 1 long; laid out by default.
     """
-    whole = sharing_of(graph, policy, spec)
+    whole = sharing_of(graph, policy, program)
     count = whole.rows.shape[1]
     chosen = np.unique(np.linspace(0, count - 1, min(4, count)).astype(int)) if subgraphs is None else subgraphs
     chosen = np.asarray(chosen, np.int64)
@@ -69,7 +71,7 @@ def molecule() -> tuple[Data, np.ndarray]:
 
 def main(path: str = "docs/images/idea.png") -> None:
     graph, positions = molecule()
-    figure = draw_sharing(graph, NodeMarking(), Spec(2), subgraphs=[8, 9, 1, 5], positions=positions)
+    figure = draw_sharing(graph, NodeMarking(), ds_program(2), subgraphs=[8, 9, 1, 5], positions=positions)
     figure.savefig(path)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from enfa.plan.make import unknown
+from enfa.graphs.names import unknown
 from enfa.report.data import Source
 from enfa.report.hardware import measured_on
 from enfa.report.how_it_works import how_it_works_data, how_it_works_html

@@ -8,12 +8,13 @@ import numpy as np
 from torch_geometric.data import Data
 
 from enfa.edits import DELETE, Edits, Policy
+from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
-from enfa.plan.classes import row_classes
-from enfa.plan.ego import ego_plan
 from enfa.plan.expand import expand
-from enfa.plan.make import edits_of, plan_of
-from enfa.plan.spec import Spec
+from enfa.plan.steps.classes import row_classes
+from enfa.plan.steps.full import full_step_plan
+from enfa.plan.steps.make import step_plan_of
+from enfa.plan.steps.step import Program
 
 __all__ = ["Sharing", "sharing_of"]
 
@@ -57,12 +58,34 @@ def _edge_values(edits: Edits, edges: np.ndarray, present: np.ndarray) -> np.nda
     return np.where(present[:, edges[0]] & present[:, edges[1]], value, DELETE)
 
 
-def sharing_of(graph: Data, policy: Policy, spec: Spec) -> Sharing:
-    """Write out the bag of one graph. Memory: n squared under node marking, so for graphs that one can look at."""
+def _with_unedited(edits: Edits) -> Edits:
+    """The bag of one graph, and behind it the graph itself."""
+    root = edits.root
+    return replace(
+        edits,
+        sub_ptr=edits.sub_ptr + [0, 1],
+        node_ptr=np.append(edits.node_ptr, edits.node_ptr[-1]),
+        edge_ptr=np.append(edits.edge_ptr, edits.edge_ptr[-1]),
+        keeps=None if edits.keeps is None else np.append(edits.keeps, False),
+        root=None if root is None else np.concatenate([root, np.full((1, root.shape[1]), -1)]),
+    )
+
+
+def sharing_of(graph: Data, policy: Policy, program: Program) -> Sharing:
+    """Write out the bag of one graph. Memory: n squared under node marking, so for graphs that one can look at.
+
+    The tables are those of the start and of every round of messages. Subgraphs must not see each other: the unedited graph is
+    one more of them here, and would be seen, too.
+    """
+    for step in program.steps:
+        if step.op not in ("start", "propagate", "root", "pool") or step.along != "nodes":
+            raise ValueError(f"Expected steps that do not mix subgraphs to draw, got '{step}'")
     graphs = check_graphs([graph])
-    edits = edits_of(graphs, policy, spec)
-    bag, nodes = expand(graphs, edits, spec.edge_attr), graphs.num_nodes
-    tables = row_classes(ego_plan(graphs, edits, spec))  # pairs, and behind them the unedited nodes
+    edits, nodes = edits_by(policy, graphs), graphs.num_nodes
+    bag = expand(graphs, edits, edges=False)
+    passed = [n for n, step in enumerate(program.steps) if step.kind == "pairs"]
+    every = row_classes(full_step_plan(graphs, _with_unedited(edits), program))
+    tables = [every[n] for n in passed]  # pairs, and behind them the unedited nodes
     bases, rows = [], []
     for table in tables:
         of_pair = np.full((edits.num_subgraphs, nodes), -1, np.int64)
@@ -72,7 +95,7 @@ def sharing_of(graph: Data, policy: Policy, spec: Spec) -> Sharing:
         rows.append(of_pair)
     node_mark = np.zeros((edits.num_subgraphs, nodes), np.int64)
     node_mark[bag.sub, bag.node] = bag.mark
-    distinct = plan_of(graphs, edits, spec, "distinct")
+    distinct = step_plan_of(graphs, edits, program, "distinct")
     return Sharing(
         edges=np.stack([graphs.src, graphs.dst]),
         base=np.stack(bases),
@@ -80,5 +103,5 @@ def sharing_of(graph: Data, policy: Policy, spec: Spec) -> Sharing:
         node_mark=node_mark,
         edge_value=_edge_values(edits, np.stack([graphs.src, graphs.dst]), rows[0] >= 0),
         conventional=bag.num_rows,
-        distinct=[len(distinct.feature), *distinct.cost().rows],
+        distinct=[distinct.num_rows(n) for n in passed],
     )

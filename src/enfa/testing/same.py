@@ -12,12 +12,15 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from enfa.edits import Policy
+from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
-from enfa.nn.bag import Bag, make_bag
-from enfa.plan.gradients import attached, needing, numbered
-from enfa.plan.make import edits_of, plan_of
-from enfa.plan.spec import Spec
-from enfa.plan.table import Plan
+from enfa.graphs.attributes import graph_attributes
+from enfa.nn.bag import Bag
+from enfa.nn.bag.make import attached
+from enfa.nn.bag.trace import in_precision_of, trace
+from enfa.plan.gradients import needing, numbered
+from enfa.plan.steps.check import check_kind, check_program
+from enfa.plan.steps.make import step_plan_of
 
 __all__ = ["Difference", "assert_same_as_full", "differences"]
 
@@ -63,12 +66,12 @@ def _seed(device: torch.device) -> None:
         torch.manual_seed(0)
 
 
-def _run(model: nn.Module, plan: Plan | Bag, train: bool, steps: int) -> dict[str, Tensor]:
+def _run(model: nn.Module, plan: Bag, train: bool, steps: int) -> dict[str, Tensor]:
     """Everything that must not depend on the plan. The model is not changed."""
     return _run_on(copy.deepcopy(model), plan, train, steps)
 
 
-def _run_on(model: nn.Module, plan: Plan | Bag, train: bool, steps: int) -> dict[str, Tensor]:
+def _run_on(model: nn.Module, plan: Bag, train: bool, steps: int) -> dict[str, Tensor]:
     """The same, but training changes the model."""
     model.train(train).zero_grad()
     # ordinary dropout after pooling draws from the global generator
@@ -119,25 +122,22 @@ def differences(
     steps: int = 0,
 ) -> Iterator[Difference]:
     """How far each plan is from the full plan, quantity by quantity. The model itself is not changed."""
-    checked, names, spec = check_graphs(graphs), needing(graphs), getattr(model, "spec", None)
-    edits = edits_of(checked, policy, spec) if isinstance(spec, Spec) else None
+    checked, names, attr = check_graphs(graphs), needing(graphs), graph_attributes(graphs)
+    edits = edits_by(policy, checked)
+    program = trace(model, checked, policy, attr)
+    check_program(program, checked, edits, repr(policy))
     found: dict[str, dict[str, dict[str, Tensor]]] = {}
-    for kind in ("full", *kinds):
+    for kind in ("full", *map(check_kind, kinds)):
         # Copying a model takes longer than running it on a few small graphs. So each plan has one copy, on which it is
         # evaluated before it is trained.
         copied = copy.deepcopy(model).to(dtype)
         device = next(copied.parameters()).device
-        made: Any = None
-        if edits is not None and spec is not None:
-            made = plan_of(numbered(checked, names), edits, spec, kind)
+        made: Any = step_plan_of(numbered(checked, names), edits, program, kind, Bag)
+        made.graph_attr = attr
         found[kind] = {}
         for mode in sorted(modes, key=lambda mode: mode == "train"):
             given = _leaves(graphs, names, dtype)
-            plan: Any = made
-            if edits is not None:
-                plan = attached(made, given, names)
-            elif names or made is None:
-                plan = made = make_bag(given or graphs, policy, copied, kind)
+            plan = in_precision_of(copied, attached(made, given, names))
             found[kind][mode] = _run_on(copied, plan.to(device), mode == "train", steps)
             for position, data in enumerate(given):
                 for name in names:

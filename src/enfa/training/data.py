@@ -8,7 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from enfa.batch import CompiledDataset, DataLoader
-from enfa.batch.packed import PackedLoader
+from enfa.batch.static.packed import PackedLoader
 from enfa.training.build import training_draw
 from enfa.training.config import Config
 from enfa.training.graphed import Chunks, on_gpu, workers

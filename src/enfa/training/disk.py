@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from enfa.batch.atomic import named
+from enfa.batch.file.atomic import named
 
 __all__ = ["write_csv", "write_json", "write_text"]
 

@@ -7,7 +7,7 @@ from itertools import islice
 
 import torch
 
-from enfa.batch.packed import Packed, PackedLoader, default_workers
+from enfa.batch.static.packed import Packed, PackedLoader, default_workers
 from enfa.nn.triton import accelerated
 from enfa.training.config import Config
 

@@ -13,7 +13,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torchmetrics import SumMetric
 
-from enfa.batch.packed import Packed
+from enfa.batch.static.packed import Packed
 from enfa.nn.graphed import GraphedForward, GraphedStep
 from enfa.plan.pack import pack, unpack
 from enfa.plan.prepare import Needs, lean, prepare

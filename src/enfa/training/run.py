@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 import yaml
 
-from enfa.batch.atomic import named
+from enfa.batch.file.atomic import named
 from enfa.training.build import Problem, compile_for, open_benchmark
 from enfa.training.checkpoint import check_resumable, check_same_model, check_weights, load_checkpoint
 from enfa.training.config import Config

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from enfa.batch.atomic import write_atomically
+from enfa.batch.file.atomic import write_atomically
 from enfa.training.lightning import pl
 from enfa.training.run import BEST
 

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from programs import layers
 from subgraphs import undirected
 from torch_geometric.data import Data
 
@@ -12,7 +13,7 @@ from enfa.testing import degenerate_graphs
 def test_takes_parallel_edges_one_at_a_time() -> None:
     graph = degenerate_graphs(1)["parallel edges"]
     assert len(undirected(graph)) == 3
-    assert len(enfa.make_plan([graph], enfa.EdgeDeletion(), enfa.Spec(1)).readout.sub_graph) == 3
+    assert enfa.make_plan([graph], enfa.EdgeDeletion(), layers(1)).num_subgraphs == 3
 
 
 def test_pairs_parallel_edges_by_their_attributes() -> None:
@@ -33,9 +34,9 @@ def test_needs_undirected_graphs(edges: list[tuple[int, int]]) -> None:
     bad = Data(x=torch.zeros(3, 1), edge_index=torch.tensor(edges).T)
     message = r"EdgeDeletion\(\) needs undirected graphs, but graph 1 has the edge \d -> \d and not its reverse"
     with pytest.raises(ValueError, match=message):
-        enfa.make_plan([good, bad], enfa.EdgeDeletion(), enfa.Spec(1))
+        enfa.make_plan([good, bad], enfa.EdgeDeletion(), layers(1))
 
 
 def test_a_graph_without_edges_is_its_own_bag() -> None:
-    plan = enfa.make_plan([degenerate_graphs(1)["no edges"]], enfa.EdgeDeletion(), enfa.Spec(1), "full")
-    assert (len(plan.readout.sub_graph), plan.num_pairs) == (1, 3)
+    plan = enfa.make_plan([degenerate_graphs(1)["no edges"]], enfa.EdgeDeletion(), layers(1), "full")
+    assert (plan.num_subgraphs, plan.num_pairs) == (1, 3)

@@ -58,10 +58,10 @@ def test_a_model_that_cannot_see_the_mark_is_refused():
     for conv in ("gin", "gcn", "graphconv"):
         model = enfa.DSGNN(3, 4, 2, 2, conv)
         with pytest.raises(ValueError, match="marks edges, but the model's conv does not read edge attributes"):
-            enfa.make_plan(graphs, enfa.EdgeMarking(), model.spec)
+            enfa.make_plan(graphs, enfa.EdgeMarking(), model)
     blind = enfa.DSGNN(3, 4, 2, 2, "gine", edge_channels=2)
     with pytest.raises(ValueError, match="set edge_mark_channels=1"):
-        blind(enfa.make_plan(graphs, enfa.EdgeMarking(), blind.spec))
+        blind(enfa.make_plan(graphs, enfa.EdgeMarking(), blind))
 
 
 def test_needs_undirected_graphs():

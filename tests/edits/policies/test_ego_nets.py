@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from programs import layers
 from torch_geometric.data import Data
 from torch_geometric.utils import k_hop_subgraph
 
@@ -47,7 +48,7 @@ def test_both_descriptions_occur():
 @pytest.mark.parametrize("hops", [0, 1, 2, 3])
 def test_never_more_rows_than_the_conventional_model(hops):
     graph = random_graph(200, 2.0, seed=3)
-    plans = (enfa.make_plan([graph], enfa.EgoNets(hops), enfa.Spec(3), kind) for kind in ("full", "distinct"))
+    plans = (enfa.make_plan([graph], enfa.EgoNets(hops), layers(3), kind) for kind in ("full", "distinct"))
     full, distinct = (plan.cost() for plan in plans)
     assert all(d < f for d, f in zip(distinct.rows, full.rows))
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from programs import layers
 
 import enfa
 from enfa.testing import random_graph
@@ -22,8 +23,8 @@ def test_labels_are_distances_to_the_root(limit):
 
 def test_base_rows_are_far():
     graph = random_graph(6, seed=1)
-    plan = enfa.make_plan([graph], enfa.NodeMarking(distances=1), enfa.Spec(1))
-    assert plan.marks[0].tolist() == [0.0, 0.0, 1.0]
+    plan = enfa.make_plan([graph], enfa.NodeMarking(distances=1), layers(1))
+    assert plan.mark_rows[0].tolist() == [0.0, 0.0, 1.0]
 
 
 def test_refuses_nonsense():

@@ -5,6 +5,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from programs import layers
 
 import enfa
 from enfa.edits import Edits
@@ -66,9 +67,9 @@ def test_sample_is_uniform_and_does_not_depend_on_the_position():
 @pytest.mark.parametrize("most", [1, 4, 60])
 def test_never_more_rows_than_the_conventional_model(k, most):
     graphs = [random_graph(n, 2.5, seed=n) for n in (8, 12, 15)]
-    for spec in (enfa.Spec(3), enfa.Spec(2, degrees=True)):
+    for program in (layers(3), layers(2, degrees=True)):
         policy = enfa.Reconstruction(k, most)
-        full, distinct = (enfa.make_plan(graphs, policy, spec, kind).cost() for kind in ("full", "distinct"))
+        full, distinct = (enfa.make_plan(graphs, policy, program, kind).cost() for kind in ("full", "distinct"))
         assert all(d <= f for d, f in zip(distinct.rows, full.rows))
         assert all(d <= f for d, f in zip(distinct.edges, full.edges))
 

@@ -16,7 +16,7 @@ import torch_geometric.nn as pyg
 from torch import Tensor, nn
 
 import enfa
-from enfa.nn.bag import make_bag
+from enfa.nn.bag import make_plan
 from enfa.testing import random_graphs
 
 ROOT = Path(__file__).parents[3]
@@ -65,7 +65,7 @@ def _both(net: nn.Module, policy: Any = None) -> tuple[Tensor, Tensor]:
     found = []
     for kind in ("full", "distinct"):
         model = copy.deepcopy(net)
-        found.append(torch.cat([model(make_bag(graphs, policy, model, kind)).reshape(-1)]))
+        found.append(torch.cat([model(make_plan(graphs, policy, model, kind)).reshape(-1)]))
     return found[0], found[1]
 
 
@@ -77,7 +77,7 @@ def test_degrees_are_those_of_the_edges_that_messages_take(nodes: bool, along: s
     full, distinct = _both(net)
     torch.testing.assert_close(full, distinct)
     model = net.eval()
-    bag = make_bag(random_graphs(5, 6, seed=3, channels=3), enfa.NodeMarking(), model, "full")
+    bag = make_plan(random_graphs(5, 6, seed=3, channels=3), enfa.NodeMarking(), model, "full")
     links = [table.links for table in bag.tables if table.links is not None][-1]
     target = torch.repeat_interleave(torch.arange(links.num_rows), links.in_ptr.diff())
     h = model.embed(torch.cat([bag.x, bag.mark], 1))
@@ -92,7 +92,7 @@ def test_degrees_are_rows_of_pairs() -> None:
             return bag.pool(bag.pool(bag.degree.double().square(), "sum"), "sum")
 
     graphs = random_graphs(5, 6, seed=3, channels=3)
-    sums = [Degrees()(make_bag(graphs, enfa.NodeDeletion(), Degrees(), kind)) for kind in ("full", "distinct")]
+    sums = [Degrees()(make_plan(graphs, enfa.NodeDeletion(), Degrees(), kind)) for kind in ("full", "distinct")]
     torch.testing.assert_close(*sums)
     expected = []
     for graph in graphs:
@@ -103,7 +103,7 @@ def test_degrees_are_rows_of_pairs() -> None:
         expected.append(float(total))
     assert sums[0][:, 0].tolist() == expected
     with pytest.raises(ValueError, match="asks for a step that its plan does not hold: pairs, start with degrees"):
-        make_bag(graphs, enfa.NodeDeletion(), Net(pyg.GINConv(nn.Linear(4, 4)))).degree  # noqa: B018
+        make_plan(graphs, enfa.NodeDeletion(), Net(pyg.GINConv(nn.Linear(4, 4)))).degree  # noqa: B018
 
 
 class _Own(pyg.MessagePassing):

@@ -16,7 +16,7 @@ from torch import nn
 from torch_geometric.data import Data
 
 import enfa
-from enfa.nn.bag import make_bag
+from enfa.nn.bag import make_plan
 from enfa.plan.make import KINDS
 from enfa.testing import assert_same_as_full, degenerate_graphs, random_graph, random_graphs
 from enfa.testing.same import _distance, _run_on, _scales
@@ -28,7 +28,7 @@ TOLERANCE = 1e-10
 def assert_explicit(model: nn.Module, policy: enfa.Policy, graphs: list[Data]) -> None:
     """Outputs, gradients and buffers of every plan against those of explicit subgraphs."""
     written: Any = ExplicitBag(graphs, policy)
-    bags = {kind: make_bag(graphs, policy, model, kind) for kind in KINDS}
+    bags = {kind: make_plan(graphs, policy, model, kind) for kind in KINDS}
     for train in (False, True):
         reference = _run_on(copy.deepcopy(model), written, train, 0)
         scales = _scales(reference)
@@ -77,7 +77,7 @@ def test_models_give_what_explicit_subgraphs_give(kind: type[nn.Module], name: s
     model = _model(kind, policy)
     if kind in ROOTED and name not in OWN:
         with pytest.raises(ValueError, match=r"^Expected (a policy that says|a policy whose subgraphs|every node to be)"):
-            make_bag(graphs, policy, model)
+            make_plan(graphs, policy, model)
     else:
         assert_explicit(model, policy, graphs)
 
@@ -138,7 +138,7 @@ def test_drawn_models_give_what_explicit_subgraphs_give(seed: int) -> None:
     except ValueError as error:  # PyTorch's, of the explicit subgraphs
         assert "more than 1 value per channel" in str(error)
         with pytest.raises(ValueError, match="Expected more than 1 of the"):
-            model.train()(make_bag(graphs, policy, model))
+            model.train()(make_plan(graphs, policy, model))
 
 
 @pytest.mark.parametrize("seed", range(1000, 1030))
@@ -152,7 +152,7 @@ def test_gradients_of_features_give_what_explicit_subgraphs_give() -> None:
     model = Drawn(7, EVERY["edge marking"], 2, 5, False, False).double().eval()
     assert any(how == "edges" for _, _, how, _ in model.steps)
     found = []
-    for make in (ExplicitBag, lambda g, p: make_bag(g, p, model, "full"), lambda g, p: make_bag(g, p, model)):
+    for make in (ExplicitBag, lambda g, p: make_plan(g, p, model, "full"), lambda g, p: make_plan(g, p, model)):
         copies = copy.deepcopy(graphs)
         for graph in copies:
             graph.x, graph.edge_attr = graph.x.double().requires_grad_(), graph.edge_attr.double().requires_grad_()

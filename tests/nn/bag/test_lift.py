@@ -28,7 +28,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GINConv, global_add_pool, global_max_pool
 
 import enfa
-from enfa.nn.bag import lift, make_bag
+from enfa.nn.bag import lift, make_plan
 from enfa.testing import degenerate_graphs, random_graphs
 
 POLICIES = [enfa.NodeMarking(), enfa.NodeDeletion(), enfa.EdgeDeletion(), enfa.EgoNets(1, mark=True)]
@@ -83,7 +83,7 @@ def test_distinct_rows_are_fewer_with_degrees_too() -> None:
     path = Data(x=torch.ones(30, 1), edge_index=torch.stack([torch.arange(29), torch.arange(1, 30)]))
     path.edge_index = torch.cat([path.edge_index, path.edge_index.flip(0)], 1)
     model = lift(Tutorial(2))
-    rows = {kind: make_bag([path], enfa.NodeMarking(), model, kind).cost().rows for kind in ("full", "distinct")}
+    rows = {kind: make_plan([path], enfa.NodeMarking(), model, kind).cost().rows for kind in ("full", "distinct")}
     assert rows["full"] == [900, 900] and max(rows["distinct"]) < 30
 
 
@@ -119,7 +119,7 @@ def test_the_head_runs_on_subgraphs_or_on_graphs(how: str) -> None:
     assert difference(expected, lifted_results(model, _graphs(), policy, "distinct", bag_pool=how)) < 1e-10
 
     lifted = lift(model, bag_pool=how, head="graph")
-    bag = make_bag(_graphs(), policy, lifted)
+    bag = make_plan(_graphs(), policy, lifted)
     h = bag.propagate(model.conv, torch.cat([bag.x, bag.mark], 1))
     other = model.head(bag.pool(bag.pool(h, "max"), how)).square()
     torch.testing.assert_close(lifted(bag), other)
@@ -132,7 +132,7 @@ def test_marks_are_added_or_left_out() -> None:
     model = Squared(3)
     for marks, mark in (("add", 1.0), (None, 0.0)):
         lifted = lift(model, marks=marks)
-        bag = make_bag(graphs, policy, lifted)
+        bag = make_plan(graphs, policy, lifted)
         h = bag.propagate(model.conv, bag.x + mark * bag.mark)
         torch.testing.assert_close(lifted(bag), bag.pool(model.head(bag.pool(h, "max")).square(), "mean"))
 
@@ -158,7 +158,7 @@ def test_edge_weights() -> None:
     expected = results(other, pyg.global_mean_pool(out, graph_of, len(graphs)))
     assert difference(expected, lifted_results(model, graphs, policy, "distinct", edges="edge_weight")) < 1e-10
     with pytest.raises(TypeError, match="Weighted needs 'edge_weight'"):
-        make_bag(graphs, policy, lift(model))
+        make_plan(graphs, policy, lift(model))
 
 
 class Counting(nn.Module):
@@ -209,7 +209,7 @@ class Sorts(Counting):
 def test_what_cannot_be_exact_is_refused(make: Any, options: dict[str, Any], sentence: str) -> None:
     policy = enfa.NodeMarking()
     with pytest.raises((TypeError, ValueError), match=sentence):
-        make_bag(_graphs(), policy, lift(make(4), **options))
+        make_plan(_graphs(), policy, lift(make(4), **options))
 
 
 @pytest.mark.parametrize(
@@ -235,14 +235,14 @@ def test_graphs_with_loops_are_refused_where_the_model_replaces_them() -> None:
     place = len(graphs) - 1
     for kind in ("full", "distinct"):
         with pytest.raises(ValueError, match=f"Expected graphs without self-loops.* node 0 of graph {place}"):
-            make_bag(graphs, enfa.NodeMarking(), lift(Tutorial(4)), kind)
+            make_plan(graphs, enfa.NodeMarking(), lift(Tutorial(4)), kind)
     model = _model(OfData, enfa.NodeMarking())
     expected = pyg_results(model.eval(), graphs, enfa.NodeMarking())
     assert difference(expected, lifted_results(model, graphs, enfa.NodeMarking(), "distinct")) < 1e-10
 
 
 def test_a_plan_for_another_model_says_so() -> None:
-    bag = make_bag(_graphs(), enfa.NodeMarking(), lift(Squared(4)))
+    bag = make_plan(_graphs(), enfa.NodeMarking(), lift(Squared(4)))
     with pytest.raises(ValueError, match="Make a plan with this model"):
         lift(Tutorial(4))(bag)
 
@@ -251,7 +251,7 @@ def test_the_model_is_left_as_it_was() -> None:
     model = _model(VirtualNode, enfa.NodeMarking())
     before = {id(m): set(vars(m)) for m in model.modules()}
     lifted = lift(model)
-    lifted(make_bag(_graphs(), enfa.NodeMarking(), lifted))
+    lifted(make_plan(_graphs(), enfa.NodeMarking(), lifted))
     assert {id(m): set(vars(m)) for m in model.modules()} == before
     assert [id(p) for p in lifted.parameters()] == [id(p) for p in model.parameters()]
 
@@ -260,7 +260,7 @@ def test_threads_run_one_model() -> None:
     policy = enfa.NodeMarking()
     model = _model(Attends, policy).eval()
     lifted = lift(model)
-    bags = [make_bag(_graphs()[i:], policy, lifted) for i in range(4)]
+    bags = [make_plan(_graphs()[i:], policy, lifted) for i in range(4)]
     expected, found = [lifted(bag).detach() for bag in bags], [None] * 4
     given = [torch.randn(3, 4, dtype=torch.float64), torch.tensor([[0, 1], [1, 2]])]
     plain = model(*given, batch=torch.zeros(3, dtype=torch.long)).detach()
@@ -280,4 +280,4 @@ def test_threads_run_one_model() -> None:
 
 
 def test_own_conv_counts_degrees_of_the_subgraph() -> None:
-    assert "start with degrees" in str(make_bag(_graphs(), enfa.NodeDeletion(), lift(_model(Own, enfa.NodeDeletion()))).program)
+    assert "start with degrees" in str(make_plan(_graphs(), enfa.NodeDeletion(), lift(_model(Own, enfa.NodeDeletion()))).program)

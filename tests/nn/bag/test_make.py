@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -11,7 +12,6 @@ from torch import Tensor, nn
 from torch_geometric.nn import GINConv
 
 import enfa
-from enfa.plan.steps.step import Program
 from enfa.testing import random_graphs
 
 GRAPHS = random_graphs(4, 6, seed=1)
@@ -28,19 +28,46 @@ def test_the_design_s_example() -> None:
     torch.testing.assert_close(model(plan), model(full))
 
 
-def test_takes_a_model_its_spec_or_its_program() -> None:
+def test_takes_a_model_or_its_program() -> None:
+    for model in (Net(), enfa.DSGNN(3, 4, 2, 2)):
+        program = enfa.trace(model, GRAPHS, enfa.NodeMarking())
+        assert isinstance(program, enfa.Program)
+        for kind in ("full", "ego", "distinct"):
+            plans = [enfa.make_plan(GRAPHS, enfa.NodeMarking(), given, kind) for given in (model, program)]
+            assert str(plans[0]) == str(plans[1]) and plans[0].kind == kind and plans[0].program == program
+    bag = enfa.make_plan(GRAPHS, enfa.NodeMarking(), Net()), "Bag: pass plan.program"
+    wrongs = ((Net, "the class Net"), ("gin", "str"), (None, "NoneType"), (enfa.DSGNN, "the class DSGNN"), bag)
+    for make in (enfa.make_plan, enfa.compile):
+        for wrong, got in wrongs:
+            message = rf"^Expected a model \(torch.nn.Module\), or its program \(enfa.trace\), got {got}$"
+            with pytest.raises(TypeError, match=message):
+                make(GRAPHS, enfa.NodeMarking(), wrong)
+
+
+class _Marking(enfa.Policy):
+    """Marks nodes, and says of no subgraph what it is about."""
+
+    def bag(self, graph: enfa.edits.GraphView) -> list[enfa.Subgraph]:
+        return [enfa.Subgraph().mark_node(v) for v in range(graph.num_nodes)]
+
+
+@pytest.mark.parametrize("make", [enfa.make_plan, enfa.compile])
+def test_refuses_policies_and_graphs_that_lack_what_the_model_reads(make: Callable) -> None:
+    """Whether the model is given or its program."""
+    with_edges = random_graphs(4, 6, seed=1, edge_channels=2)
+    root, gine = enfa.DSGNN(3, 4, 2, 2, readout="root"), enfa.DSGNN(3, 4, 2, 2, "gine", edge_channels=2)
+    programs = enfa.trace(root, GRAPHS, enfa.NodeMarking()), enfa.trace(gine, with_edges, enfa.NodeMarking())
+    for given in (root, programs[0]):
+        with pytest.raises(ValueError, match=r"^_Marking\(\) does not say which node each .*reads that \(bag.root\): use .*'root'$"):
+            make(GRAPHS, _Marking(), given)
+    with pytest.raises(ValueError, match=r"^Expected graphs with 'edge_attr', because the model reads it, got none$"):
+        make(GRAPHS, enfa.NodeMarking(), gine)
+    with pytest.raises(ValueError, match=r"^Expected 'edge_attr' in the graphs, because the model reads .*; graph 0 has none$"):
+        make(GRAPHS, enfa.NodeMarking(), programs[1])
     model = enfa.DSGNN(3, 4, 2, 2)
-    for given in (model, model.spec):
-        plan = enfa.make_plan(GRAPHS, enfa.NodeMarking(), given, "ego")
-        assert isinstance(plan, enfa.Plan) and plan.kind == "ego" and plan.spec == model.spec
-    program = enfa.trace(Net(), GRAPHS, enfa.NodeMarking())
-    assert isinstance(program, Program)
-    assert str(enfa.make_plan(GRAPHS, enfa.NodeMarking(), program)) == str(enfa.make_plan(GRAPHS, enfa.NodeMarking(), Net()))
-    plans = [(enfa.make_plan(GRAPHS, enfa.NodeMarking(), m), f"{of}: pass plan.{what}")
-             for m, of, what in ((model, "Plan", "spec"), (Net(), "Bag", "program"))]  # fmt: skip
-    for wrong, got in ((Net, "the class Net"), ("gin", "str"), (None, "NoneType"), (enfa.DSGNN, "the class DSGNN"), *plans):
-        with pytest.raises(TypeError, match=rf"^Expected a model \(torch.nn.Module\), its spec or its program, got {got}$"):
-            enfa.make_plan(GRAPHS, enfa.NodeMarking(), wrong)  # type: ignore[arg-type]
+    for given in (model, enfa.trace(model, GRAPHS, enfa.NodeMarking())):
+        with pytest.raises(ValueError, match=r"^EdgeMarking\(.*\) marks edges, but the model's conv .*edge_mark_channels=1, or pass"):
+            make(GRAPHS, enfa.EdgeMarking(), given)
 
 
 def test_refuses_what_it_cannot_do() -> None:

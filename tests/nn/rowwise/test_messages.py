@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import MLP, EdgeConv, GATConv, GATv2Conv, MessagePassing, PNAConv, TransformerConv
 
 from enfa.edits import NodeMarking
-from enfa.nn.bag import make_bag
+from enfa.nn.bag import make_plan
 
 
 class _Own(MessagePassing):
@@ -46,7 +46,7 @@ def _run(conv: nn.Module, kind: str = "distinct", training: bool = True) -> Tens
         torch.manual_seed(0)
         for parameter in model.parameters():
             nn.init.normal_(parameter)
-    return model(make_bag(_graphs(5), NodeMarking(), model, kind))
+    return model(make_plan(_graphs(5), NodeMarking(), model, kind))
 
 
 F = torch.nn.functional

@@ -18,7 +18,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import MLP, GINConv
 
 from enfa.edits import NodeMarking
-from enfa.nn.bag import Rows, make_bag
+from enfa.nn.bag import Rows, make_plan
 
 REFUSAL = "plans would give different results"
 
@@ -158,7 +158,7 @@ def test_a_model_that_writes_in_place(kind: str) -> None:
     results = []
     for writes in (True, False):
         model = InPlace(writes)
-        out = model(make_bag(small_graphs(), NodeMarking(), model, kind))
+        out = model(make_plan(small_graphs(), NodeMarking(), model, kind))
         out.square().sum().backward()
         results.append([out, *(p.grad for p in model.parameters())])
     assert all(torch.equal(a, b) for a, b in zip(*results))
@@ -252,7 +252,7 @@ def test_two_threads_with_two_models() -> None:
     """Dropout draws from PyTorch's one generator, so it is off here."""
     graphs = _graphs(6)
     models = [Net().double(), Knowledge().double().eval()]
-    bags = [make_bag(graphs, NodeMarking(), model) for model in models]
+    bags = [make_plan(graphs, NodeMarking(), model) for model in models]
     expected = [_pass(model, bag) for model, bag in zip(models, bags)]
     wrong: list[str] = []
 

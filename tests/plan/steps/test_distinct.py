@@ -19,9 +19,9 @@ from enfa.datasets import from_npz
 from enfa.edits import GraphView
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
-from enfa.nn.bag import make_bag, trace
+from enfa.nn.bag import make_plan, trace
 from enfa.plan import hubs
-from enfa.plan.make import KINDS
+from enfa.plan.steps.check import KINDS
 from enfa.plan.steps.builder import start_kinds
 from enfa.plan.steps.distinct import step_rows_of
 from enfa.plan.steps.step import Program, Step
@@ -57,7 +57,7 @@ def _model(kind: type[nn.Module] | int, name: str) -> tuple[nn.Module, list[Data
 @pytest.mark.parametrize("plan", KINDS)
 def test_rows_are_those_of_brute_force(plan: str, kind: type[nn.Module] | int, name: str) -> None:
     model, graphs = _model(kind, name)
-    check_step_rows(make_bag(graphs, EVERY[name], model, plan), graphs, EVERY[name])
+    check_step_rows(make_plan(graphs, EVERY[name], model, plan), graphs, EVERY[name])
 
 
 @by_case
@@ -65,7 +65,7 @@ def test_so_they_are_where_rows_are_not_counted(kind: type[nn.Module] | int, nam
     """And no pairs are there that nothing reads."""
     model, graphs = _model(kind, name)
     program = replace(trace(model, graphs, EVERY[name]), counted=False)
-    bag = make_bag(graphs, EVERY[name], program)
+    bag = make_plan(graphs, EVERY[name], program)
     check_step_rows(bag, graphs, EVERY[name])
     for number, (step, table) in enumerate(zip(program.steps, bag.tables)):
         if step.kind == "pairs":
@@ -98,7 +98,7 @@ def test_counts_on_real_data(shared_data: Path, file: str, policy: enfa.Policy, 
     """The node label is the one categorical feature. More rows would be a defect; so would fewer: a wrong merge."""
     graphs = from_npz(shared_data / file).graphs
     assert graphs[0].x.shape[1] == 1
-    assert make_bag(graphs, policy, _ds(4)).cost().rows == rows
+    assert make_plan(graphs, policy, _ds(4)).cost().rows == rows
 
 
 @by_case
@@ -126,7 +126,7 @@ def _ring(nodes: int) -> Data:
 
 def test_ego_rows_are_those_within_some_hops_of_an_edit_and_those_of_the_graph() -> None:
     """Eq. 3-5: on a ring of 20, 2 i + 1 rows of every subgraph after i rounds, and one for each node."""
-    bag = make_bag([_ring(20)], enfa.NodeMarking(), Net(), "ego")
+    bag = make_plan([_ring(20)], enfa.NodeMarking(), Net(), "ego")
     for i, table in enumerate(bag.tables[:5]):
         assert table.num_rows == 20 * (2 * i + 1) + 20 and table.copies is not None and table.total == 20 * 20
         assert sorted(table.copies.tolist()) == [1] * (20 * (2 * i + 1)) + [20 - (2 * i + 1)] * 20
@@ -145,7 +145,7 @@ def test_ego_rows_of_hubs_are_not_shared() -> None:
     leaves = torch.arange(1, 101)
     there = torch.stack([leaves, torch.zeros_like(leaves)])
     star = Data(x=torch.zeros(101, 3), edge_index=torch.cat([there, there.flip(0)], 1))
-    ego, distinct = (make_bag([star], _Twice(), Net(), kind) for kind in ("ego", "distinct"))
+    ego, distinct = (make_plan([star], _Twice(), Net(), kind) for kind in ("ego", "distinct"))
     assert (ego.tables[1].num_rows, distinct.tables[1].num_rows) == (99 + 2, 1 + 1)
 
 
@@ -153,4 +153,4 @@ def test_too_many_pairs_are_refused_before_they_are_written_out(monkeypatch: pyt
     monkeypatch.setattr(hubs, "STORED", 30)
     model = next(kind for kind in ROOTED if kind.__name__ == "Rooted")()
     with pytest.raises(ValueError, match=r"^Expected at most 30 \(subgraph, node\) pairs to write out .*, got 36: "):
-        make_bag([enfa.testing.random_graph(6, 0)], enfa.NodeMarking(), model)
+        make_plan([enfa.testing.random_graph(6, 0)], enfa.NodeMarking(), model)

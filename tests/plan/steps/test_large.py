@@ -14,7 +14,7 @@ from torch_geometric.nn import GCNConv, GINConv, GINEConv, GraphConv
 
 import enfa
 from enfa.graphs import check_graphs
-from enfa.nn.bag import make_bag, trace
+from enfa.nn.bag import make_plan, trace
 from enfa.plan import hubs
 from enfa.plan.kernels.walk import HUB
 from enfa.plan.steps import builder
@@ -105,7 +105,7 @@ def test_depths_are_what_later_steps_ask_for() -> None:
 def test_cost_is_linear() -> None:
     costs = {}
     for nodes in (2000, 20000):
-        bag = make_bag([large_graph(nodes, 6, window=100)], enfa.NodeMarking(), Near())
+        bag = make_plan([large_graph(nodes, 6, window=100)], enfa.NodeMarking(), Near())
         costs[nodes] = bag.cost()
         assert bag.num_pairs == nodes**2 and bag.tables[-1].total == nodes
     assert costs[20000].bytes < 11 * costs[2000].bytes
@@ -124,7 +124,7 @@ def test_only_what_roots_read_is_looked_up() -> None:
 @pytest.mark.parametrize(("policy", "nodes"), [(enfa.NodeMarking(), 20000), (enfa.EgoNets(2), 4000)], ids=repr)
 def test_trains_on_a_large_graph(policy: enfa.Policy, nodes: int) -> None:
     model = Near(marks=policy.mark_channels)
-    out = model(make_bag([large_graph(nodes, 6)], policy, model))
+    out = model(make_plan([large_graph(nodes, 6)], policy, model))
     out.square().mean().backward()
     assert out.shape == (nodes, 3)
     assert all(bool(p.grad.isfinite().all()) for p in model.parameters() if p.grad is not None)
@@ -132,14 +132,14 @@ def test_trains_on_a_large_graph(policy: enfa.Policy, nodes: int) -> None:
 
 def test_the_conventional_bag_is_refused() -> None:
     with pytest.raises(ValueError, match=r"pairs to write out, got 2500000000: use the distinct plan"):
-        make_bag([large_graph(50000, 2)], enfa.NodeMarking(), Near(), "full")
+        make_plan([large_graph(50000, 2)], enfa.NodeMarking(), Near(), "full")
 
 
 @pytest.mark.parametrize("limit", ["STORED", "LOOKED_AT"])
 def test_hubs_are_bounded(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hubs, limit, 20000)
     with pytest.raises(ValueError, match=r"node 0 of graph 0 has 50\d incoming edges, .* \(Subsample\)"):
-        make_bag([large_graph(1000, 2, kinds=1000, hub=500)], enfa.NodeMarking(), Near(1000))
+        make_plan([large_graph(1000, 2, kinds=1000, hub=500)], enfa.NodeMarking(), Near(1000))
 
 
 def test_hubs_are_refused_before_anything_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,8 +148,8 @@ def test_hubs_are_refused_before_anything_is_stored(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(hubs, "STORED", 2**24)
     with monkeypatch.context() as patch, pytest.raises(ValueError, match=r"got 17\d{6}, which take 0\.1 GiB as keys alone"):
         patch.setattr(builder, "walk", None)
-        make_bag([graph], enfa.NodeMarking(), model)
-    few = make_bag([large_graph(6000, 2, kinds=2, hub=5000)], enfa.NodeMarking(), model)
+        make_plan([graph], enfa.NodeMarking(), model)
+    few = make_plan([large_graph(6000, 2, kinds=2, hub=5000)], enfa.NodeMarking(), model)
     assert few.cost().edges[0] < 2**20
 
 
@@ -159,10 +159,10 @@ def test_affected_pairs_are_bounded(read: str, monkeypatch: pytest.MonkeyPatch) 
     ends = torch.stack([torch.zeros(500).long(), torch.arange(1, 501)])
     star = Data(x=torch.zeros(501, 1).long(), edge_index=torch.cat([ends, ends.flip(0)], 1))
     model = Near(layers=4 if read == "root" else 2, read=read)
-    assert make_bag([star], enfa.NodeMarking(), model).cost().rows[-1] < 10
+    assert make_plan([star], enfa.NodeMarking(), model).cost().rows[-1] < 10
     monkeypatch.setattr(hubs, "STORED", 2**17)
     with pytest.raises(ValueError, match=r"pairs that an edit affects .* node 0 of graph 0 has 500 incoming edges"):
-        make_bag([star], enfa.NodeMarking(), model)
+        make_plan([star], enfa.NodeMarking(), model)
 
 
 @pytest.mark.parametrize("nodes", [50_000, 70_000])  # beyond 2^31 pairs, and beyond 2^32
@@ -173,7 +173,7 @@ def test_a_row_may_stand_for_more_pairs_than_int32_counts(nodes: int) -> None:
     cycle = Data(x=torch.zeros(nodes, 1).long(), edge_index=torch.cat([ends, ends.flip(0)], 1))
     model = Near(layers=2, read="pool", norm=True).double()
     compiled = enfa.compile([cycle, cycle], enfa.NodeMarking(), model, progress=False)
-    for bag in (make_bag([cycle], enfa.NodeMarking(), model), compiled[[0]], compiled[[1, 0]]):
+    for bag in (make_plan([cycle], enfa.NodeMarking(), model), compiled[[0]], compiled[[1, 0]]):
         for table in bag.tables[:3]:
             assert table.copies is not None and int(table.copies.min()) > 0
             assert int(table.copies.sum()) == table.total == bag.num_graphs * nodes**2

@@ -10,7 +10,7 @@ from cases import EVERY
 import enfa
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
-from enfa.nn.bag import Bag, make_bag
+from enfa.nn.bag import Bag, make_plan
 from enfa.plan.derive import segment_ids
 from enfa.plan.steps.derived import way
 from enfa.plan.steps.distinct import step_rows_of
@@ -40,7 +40,7 @@ def _check(plan: Bag, pool: int, table: int) -> int:
     """Sums of values drawn for every row of a table, over its rows and over the rows that have them as own rows."""
     of_pool, found = plan.tables[pool].sums, lowered(plan, pool, table)
     index = way(plan, plan.program.steps[pool].reads[0], table)
-    values = torch.randint(-9, 9, (plan.tables[table].num_rows,))
+    values = torch.randint(-9, 9, (plan.num_rows(table),))
     assert of_pool is not None and index is not None
     assert _sums(found, values).tolist() == _sums(of_pool, values[index]).tolist()
     assert bool((found.count != 0).all())
@@ -63,19 +63,19 @@ def test_lists_pool_the_same_pairs(name: str, policy: str) -> None:
     for chosen in ([4, 0, 9, 2], [], list(range(len(GRAPHS)))):
         sliced = slicer.plan(np.array(chosen, np.int64))
         assert set(sliced.tables[pool].cache) == {f"lowered {table}" for table in tables}
-        bags = [sliced] if not chosen else [sliced, make_bag([GRAPHS[g] for g in chosen], EVERY[policy], Program(steps))]
+        bags = [sliced] if not chosen else [sliced, make_plan([GRAPHS[g] for g in chosen], EVERY[policy], Program(steps))]
         lengths = [[_check(bag, pool, table) for table in tables] for bag in bags]
         assert lengths[0] == lengths[-1] == sorted(lengths[0])
     assert lengths[0][0] < len(sliced.tables[pool].sums.row) or policy == "ego"  # what cancels is not there
 
 
 def test_a_full_plan_lists_what_it_lists() -> None:
-    bag = make_bag(GRAPHS, enfa.NodeMarking(), Program(CHAIN), "full")
+    bag = make_plan(GRAPHS, enfa.NodeMarking(), Program(CHAIN), "full")
     assert _check(bag, 4, 1) == bag.num_pairs
 
 
 def test_tables_that_own_rows_do_not_lead_to_are_refused() -> None:
-    bag = make_bag(GRAPHS, enfa.NodeMarking(), Program((*JOINED, Step("spread", "pairs", (5,)))))
+    bag = make_plan(GRAPHS, enfa.NodeMarking(), Program((*JOINED, Step("spread", "pairs", (5,)))))
     for pool, table in ((5, 7), (3, 0)):
         with pytest.raises(ValueError, match=r"Expected a pool, and a table that its own reaches by own rows, got step \d \("):
             lowered(bag, pool, table)

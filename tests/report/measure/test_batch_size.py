@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 
 import enfa
-from enfa.plan.make import KINDS
+from enfa.plan.steps.check import KINDS
 from enfa.report.measure.batch_size import data_bytes, largest_within
+from enfa.report.program import ds_program
 from enfa.testing import random_graphs
 
 
@@ -22,16 +23,19 @@ def test_bytes_of_the_paper_are_counted_by_hand() -> None:
     """The path of three nodes with marking: 3 subgraphs of 4 directed edges; with L = 1 ego nets reach everywhere."""
     path = enfa.testing.random_graph(3, seed=1)
     path.edge_index = path.edge_index.new_tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
-    spec = enfa.Spec(1)
-    full, ego, distinct = (enfa.make_plan([path], enfa.NodeMarking(), spec, kind) for kind in KINDS)
-    assert data_bytes(full, attributes=0) == 3 * 4 * 16
-    assert data_bytes(full, attributes=2) == 3 * 4 * 32
-    assert data_bytes(ego, attributes=0) == (3 * 4 + 4) * 16 + 9 * 8
-    assert data_bytes(distinct, attributes=0) == distinct.cost().bytes > 0
+    longer = enfa.testing.random_graph(9, seed=2)  # which the batch does not have
+    full, ego, distinct = (
+        enfa.compile([longer, path], enfa.NodeMarking(), ds_program(1), progress=False, kind=kind) for kind in KINDS
+    )
+    batch = np.array([1])
+    assert data_bytes(full, batch, attributes=0) == 3 * 4 * 16
+    assert data_bytes(full, batch, attributes=2) == 3 * 4 * 32
+    assert data_bytes(ego, batch, attributes=0) == (3 * 4 + 4) * 16 + 9 * 8
+    assert data_bytes(distinct, batch, attributes=0) == distinct[[1]].cost().bytes > 0
 
 
 def test_grows_with_the_batch() -> None:
-    graphs = random_graphs(8)
-    compiled = enfa.compile(graphs, enfa.NodeMarking(), enfa.Spec(2), progress=False)
-    sizes = [data_bytes(compiled[np.arange(b)], 0) for b in range(1, 9)]
-    assert sizes == sorted(sizes)
+    for kind in KINDS:
+        compiled = enfa.compile(random_graphs(8), enfa.NodeMarking(), ds_program(2), progress=False, kind=kind)
+        sizes = [data_bytes(compiled, np.arange(b), 0) for b in range(1, 9)]
+        assert sizes == sorted(sizes) and sizes[0] < sizes[-1]

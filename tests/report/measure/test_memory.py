@@ -29,7 +29,7 @@ def test_estimate_is_near_what_a_step_takes() -> None:
     data = from_graphs([graph, other])
     for context in (None, "mpnn"):
         model = build(data, 32, 4, "gin", context)
-        plan = enfa.make_plan(data.graphs, enfa.NodeMarking(), model.spec, "full")
+        plan = enfa.make_plan(data.graphs, enfa.NodeMarking(), model, "full")
         plan.y = torch.tensor([0, 1])
         step = make_step(model, plan)
         step()

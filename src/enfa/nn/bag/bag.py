@@ -31,7 +31,10 @@ POOLS = ("sum", "mean", "max", "softmax")
 class Bag(StepPlan):
     """What ``model(bag)`` computes with. Rows are of *pairs* (subgraph, node), of *nodes* or of *subgraphs*.
 
-    Graphs are told apart by all plans alike: what is pooled to graphs is an ordinary tensor [graphs, channels].
+    Graphs are told apart by all plans alike: what is pooled to graphs is an ordinary tensor [graphs, channels]. Attributes of
+    whole graphs are such tensors, too: ``bag.graph_attr["name"]`` is [graphs, ...] for every attribute ``name`` of PyG's graphs
+    that is a number, or a tensor of one shape in all of them, beside features, edges and ``y``. What is as long as each graph
+    has nodes, or edges, is no such attribute; [1, ...] always is (:func:`enfa.graphs.attributes.graph_attributes`).
     """
 
     def _rows(self, value: Tensor, number: int) -> Rows:
@@ -66,6 +69,14 @@ class Bag(StepPlan):
             raise ValueError(
                 "The model drops what it was not seen to drop when its plan was made, so one mask would strike all graphs: use "
                 "nn.Dropout, which is seen in evaluation mode, too, and make a plan with this model"
+            )
+
+    def note_graphs(self) -> None:
+        """Pairs of different graphs are told apart."""
+        if self.program.share != "graph":
+            raise ValueError(
+                "The model tells graphs apart, and its plan shares rows between them. Make a plan with this model, which must "
+                "not ask for share='dataset'"
             )
 
     def note_counts(self, reads: bool) -> None:
@@ -185,19 +196,21 @@ class Bag(StepPlan):
             h, score = like.of(self.moved(h, like.number)), like.of(self.moved(score, like.number))
         target = "subgraphs" if h.kind == "pairs" else "graphs"
         number = self.step(Step("pool", target, (h.number,)))
-        table = self.tables[number]
         value = self._pooled(h, number, how, None if score is None else score.value)
-        if target == "subgraphs":
-            return self._rows(value, number)
-        return value if table.place is None else value.index_select(0, table.place)
+        return self._rows(value, number) if target == "subgraphs" else value
 
-    def spread(self, h: Rows) -> Rows:
-        """Subgraphs or nodes -> pairs: every pair gets the row of its subgraph, or of its node."""
+    def spread(self, h: Rows | Tensor) -> Rows:
+        """Subgraphs, nodes or graphs -> pairs: every pair gets the row of its subgraph, of its node, or of its graph.
+
+        Of graphs it is a tensor [graphs, channels], as :meth:`pool` gives it: pairs of different graphs then share no row.
+        """
         if isinstance(h, Tensor):
-            raise TypeError(
-                f"Expected Rows of subgraphs or nodes to spread, got a tensor {list(h.shape)}: what was pooled to graphs is no "
-                f"longer Rows"
-            )
+            if h.ndim < 1 or len(h) != self.num_graphs:
+                raise ValueError(f"Expected a tensor of {self.num_graphs} graphs to spread, got {list(h.shape)}")
+            self.note_graphs()
+            assert self.of_graph is not None
+            self.need(PLAN, "of_graph")
+            return self._rows(gather(h, self.of_graph, self.cache, "of_graph"), 0)
         self._check(h, ("nodes", "subgraphs"), "spread")
         return self._read(h, Step("spread", "pairs", (h.number,)))
 
@@ -257,12 +270,11 @@ class Bag(StepPlan):
             return apply_map(h.value, list_maps(self, number)[0])
         found = []
         for part in h.held.parts:
-            to_table = part.number if part.number == h.number or way(self, h.number, part.number) is not None else h.number
-            if to_table == h.number:
+            if part.number == h.number or self.program.steps[number].op != "pool" or h.kind != "pairs":
                 found.append(apply_map(self.moved(part, h.number), list_maps(self, number)[0]))
             else:
-                self.need(number, f"lowered {to_table}")
-                found.append(apply_map(part.value, derive(self, number, f"lowered {to_table}")))
+                self.need(number, f"lowered {part.number}")
+                found.append(apply_map(part.value, derive(self, number, f"lowered {part.number}")))
         return torch.cat(found, 1)
 
     # Rows of different tables

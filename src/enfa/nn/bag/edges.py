@@ -93,16 +93,14 @@ class EdgeList(StandIn):
             found = counted[:, 0].to(dtype)
         else:
             number = bag.step(Step("propagate", kind, (self.base,), weight is not None, self.along))
-            links = bag.tables[number].links
-            assert links is not None
-            if weight is None:
-                value = links.in_ptr.diff().to(dtype)
-            else:
-                from enfa.nn.bag.rounds import Round
+            from enfa.nn.bag.rounds import Round
 
-                rounds = Round(bag, EdgeList.of(bag, self.base, self.along), self.base, number)
+            rounds = Round(bag, EdgeList.of(bag, self.base, self.along), self.base, number)
+            if weight is None:
+                value = rounds.degrees.to(dtype)
+            else:
                 each = rounds.on_links(weight)
-                value = each.new_zeros(links.num_rows).index_add(0, rounds.ends[1], each)
+                value = each.new_zeros(rounds.links.num_rows).index_add(0, rounds.ends[1], each)
             found = bag._rows(value, number)
         return found + loop if self.loops else found
 

@@ -3,60 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from enfa.edits import Policy
 from enfa.edits.check import edits_by
-from enfa.graphs import check_graphs
+from enfa.graphs import GraphSet, check_graphs
+from enfa.graphs.attributes import graph_attributes
 from enfa.graphs.labels import labels_of_graphs
 from enfa.nn.bag.bag import Bag
 from enfa.nn.bag.trace import in_precision_of, trace
-from enfa.plan import make as of_specs
 from enfa.plan.gradients import connected, needing, numbered
-from enfa.plan.spec import Spec
+from enfa.plan.steps.check import check_kind, check_program
 from enfa.plan.steps.make import step_plan_of
 from enfa.plan.steps.step import Program
-from enfa.plan.table import Plan
 
-__all__ = ["make_bag", "make_plan"]
+__all__ = ["attached", "make_plan", "program_of"]
 
 
-def make_bag(graphs: Sequence[Data], policy: Policy, model: nn.Module | Program, kind: str = "distinct") -> Bag:
-    """The plan of a list of graphs for any model, or for the program of one: what ``model(bag)`` takes.
+def program_of(
+    model: nn.Module | Program, graphs: GraphSet, policy: Policy, graph_attr: dict[str, Tensor] | None = None
+) -> Program:
+    """What a model asks for, seen by running it once (:func:`enfa.trace`); or the program that was seen."""
+    if isinstance(model, Program):
+        return model
+    if isinstance(model, nn.Module):
+        return trace(model, graphs, policy, graph_attr)
+    got = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
+    got += ": pass plan.program" if isinstance(model, Bag) else ""
+    raise TypeError(f"Expected a model (torch.nn.Module), or its program (enfa.trace), got {got}")
 
-    Float features are in the precision of the model's parameters; for a program, as they are. Gradients of ``x`` and
-    ``edge_attr``, and ``bag.y``: as in :func:`make_plan`.
-    """
-    of_specs.check_kind(kind)
-    checked = check_graphs(graphs)
-    y, edits = labels_of_graphs(graphs), edits_by(policy, checked)
-    program = model if isinstance(model, Program) else trace(model, checked, policy)
-    names = needing(graphs)
-    told = numbered(checked, names)
-    bag: Any = step_plan_of(told, edits, program, kind, Bag)
+
+def attached(bag: Bag, graphs: Sequence[Data], names: Sequence[str]) -> Bag:
+    """A plan of :func:`~enfa.plan.gradients.numbered` graphs with their features, through which gradients flow back."""
     if "x" in names:
-        bag.x_rows = connected([data.x for data in graphs], bag.x_rows)
+        bag = replace(bag, x_rows=connected([data.x for data in graphs], bag.x_rows), limits=((), bag.limits[1]))
     if "edge_attr" in names and bag.edge_rows is not None:
-        bag.edge_rows = connected([data.edge_attr for data in graphs], bag.edge_rows)
-    bag.y = y
-    return bag if isinstance(model, Program) else in_precision_of(model, bag)
+        rows = connected([data.edge_attr for data in graphs], bag.edge_rows)
+        bag = replace(bag, edge_rows=rows, limits=(bag.limits[0], ()))
+    return bag
 
 
-def make_plan(
-    graphs: Sequence[Data], policy: Policy, spec: nn.Module | Spec | Program, kind: str = "distinct"
-) -> Plan | Bag:
-    """The plan of a list of PyG graphs.
+def make_plan(graphs: Sequence[Data], policy: Policy, model: nn.Module | Program, kind: str = "distinct") -> Bag:
+    """The plan of a list of PyG graphs: what ``model(plan)`` takes.
 
     Args:
         graphs: ``Data`` objects with ``x`` (float features, or int64 categorical columns), ``edge_index`` and,
             where the model reads them, ``edge_attr``.
         policy: what makes the subgraphs, such as ``enfa.NodeMarking()``.
-        spec: the model: any module whose forward computes with the verbs of a bag (:class:`enfa.Bag`), which is run once on a
-            small graph to see what it asks for (:func:`enfa.trace`), or the program that was seen. Or a DSGNN or DSSGNN, or
-            its ``spec``.
+        model: any module whose forward computes with the verbs of a bag (:class:`enfa.Bag`), such as DSGNN or DSSGNN, which is
+            run once on a small graph to see what it asks for; or the program that was seen (:func:`enfa.trace`). Float
+            features are in the precision of a model's parameters; for a program, as they are.
         kind: ``"distinct"`` (every distinct row once), ``"ego"`` (ENFA as published) or ``"full"`` (the conventional
             model). All give the same outputs and gradients.
 
@@ -65,11 +65,13 @@ def make_plan(
 
     ``plan.y`` are the graphs' labels, stacked; None where they have none, or none that can be stacked (those of nodes).
     """
-    of_model = spec if isinstance(spec, Spec) else getattr(spec, "spec", None)
-    if isinstance(spec, (nn.Module, Spec)) and isinstance(of_model, Spec):
-        return of_specs.make_plan(graphs, policy, of_model, kind)
-    if isinstance(spec, (nn.Module, Program)):
-        return make_bag(graphs, policy, spec, kind)
-    got = f"the class {spec.__name__}" if isinstance(spec, type) else type(spec).__name__
-    got += ": pass plan.spec" if isinstance(spec, Plan) else ": pass plan.program" if isinstance(spec, Bag) else ""
-    raise TypeError(f"Expected a model (torch.nn.Module), its spec or its program, got {got}")
+    check_kind(kind)
+    checked = check_graphs(graphs)
+    y, attr, edits = labels_of_graphs(graphs), graph_attributes(graphs), edits_by(policy, checked)
+    program = program_of(model, checked, policy, attr)
+    check_program(program, checked, edits, repr(policy))
+    names = needing(graphs)
+    made: Any = step_plan_of(numbered(checked, names), edits, program, kind, Bag)
+    bag = attached(made, graphs, names)
+    bag.y, bag.graph_attr = y, attr
+    return bag if isinstance(model, Program) else in_precision_of(model, bag)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,7 +16,6 @@ from enfa.nn.rowwise.rows import EDGES, Rows
 from enfa.nn.segment import gather, link_sum
 from enfa.plan.derive import edge_index
 from enfa.plan.steps.step import Step
-from enfa.plan.table import Links
 
 if TYPE_CHECKING:
     from enfa.nn.bag.bag import Bag
@@ -33,20 +33,36 @@ class Round:
         links = bag.tables[number].links
         assert links is not None
         self.bag, self.edges, self.read, self.number, self.links = bag, edges, read, number, links
-        self.chosen: Tensor | None = None
-        self.ends = edge_index(links)
-        if edges.mask is not None:
-            self.chosen = edges.mask.value[links.in_edge.long()].nonzero()[:, 0]
-            self.ends = self.ends[:, self.chosen]
-        if edges.loops:
-            if "looped" not in links.cache:
-                own = torch.stack([links.self_row.long(), torch.arange(links.num_rows, device=bag.device)])
-                links.cache["looped"] = torch.cat([self.ends, own], 1)
-            self.ends = links.cache["looped"]
+
+    @cached_property
+    def chosen(self) -> Tensor | None:
+        """The numbers of the messages that there are; None for all."""
+        if self.edges.mask is None:
+            return None
+        self.bag.need(self.number, "in_edge")
+        return self.edges.mask.value[self.links.in_edge.long()].nonzero()[:, 0]
+
+    @cached_property
+    def ends(self) -> Tensor:
+        """int64 [2, messages]: the rows that they come from, and those that they go to."""
+        self.bag.need(self.number, "edge_index")
+        found, own = edge_index(self.links), self.links.self_row
+        if self.chosen is not None:
+            found = found[:, self.chosen]
+        if self.edges.loops:
+            self.bag.need(self.number, "self_row")
+            found = torch.cat([found, torch.stack([own.long(), torch.arange(len(own), device=self.bag.device)])], 1)
+        return found
+
+    @property
+    def degrees(self) -> Tensor:
+        """How many messages each row gets, without added loops."""
+        self.bag.need(self.number, "in_ptr")
+        return self.links.in_ptr.diff()
 
     @property
     def sizes(self) -> tuple[int, int]:
-        return self.bag.tables[self.read].num_rows, self.links.num_rows
+        return self.bag.num_rows(self.read), self.links.num_rows
 
     def watch(self, conv: MessagePassing) -> Watch:
         return Watch(type(conv).__name__, (self.ends.shape[1], *self.sizes))
@@ -63,6 +79,7 @@ class Round:
         """On every link but added loops."""
         if isinstance(value, LinkValues):
             return value.make(self)
+        self.bag.need(self.number, "in_edge", "edge")
         found = gather(value.value, self.links.in_edge, self.links.cache, "edge")
         return found if self.chosen is None else found[self.chosen]
 
@@ -146,7 +163,7 @@ def pass_messages(conv: MessagePassing, view: MessagePassing, edges: Any, argume
     """``conv.propagate``: a step of the program."""
     rounds = _open(_checked(conv, edges), arguments, type(conv).__name__)
     plain = _plain(conv, rounds, arguments, ("message", "aggregate", "update"))
-    found = None if edges.loops or edges.mask is not None else _sum_of_messages(conv, plain, rounds.links)
+    found = None if edges.loops or edges.mask is not None else _sum_of_messages(conv, plain, rounds)
     if found is None:
         with rounds.watch(conv):
             found = type(conv).propagate(view, rounds.ends, size=rounds.sizes, **plain)
@@ -219,7 +236,7 @@ def _checked(conv: nn.Module, edges: Any) -> EdgeList:
     return edges
 
 
-def _sum_of_messages(conv: MessagePassing, given: dict[str, Any], links: Links) -> Tensor | None:
+def _sum_of_messages(conv: MessagePassing, given: dict[str, Any], rounds: Round) -> Tensor | None:
     """Sums and means of the rows themselves, without writing a message down; None where messages are something else."""
     if type(conv) not in _PLAIN or conv._message_forward_hooks or conv._propagate_forward_hooks or conv.explain:
         return None
@@ -227,7 +244,8 @@ def _sum_of_messages(conv: MessagePassing, given: dict[str, Any], links: Links) 
         return None
     if given.get("edge_weight") is not None or not isinstance(given["x"][0], Tensor) or given["x"][0].ndim != 2:
         return None
-    total = link_sum(given["x"][0], links)
+    rounds.bag.need(rounds.number, "incoming")
+    total = link_sum(given["x"][0], rounds.links)
     if type(conv.aggr_module) is SumAggregation:
         return total
-    return total / links.in_ptr.diff().clamp(min=1).to(total.dtype)[:, None]
+    return total / rounds.degrees.clamp(min=1).to(total.dtype)[:, None]

@@ -8,16 +8,18 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from enfa.edits import Policy
 from enfa.edits.check import edits_by
 from enfa.graphs import GraphSet, check_graphs
+from enfa.graphs.attributes import graph_attributes
 from enfa.nn.bag.bag import Bag
 from enfa.nn.rowwise.rows import Rows
 from enfa.plan.arrays import tensor
 from enfa.plan.expand import edge_tables
+from enfa.plan.steps.check import check_step
 from enfa.plan.steps.full import Written, full_step_plan, full_table
 from enfa.plan.steps.step import Program, Step
 
@@ -32,8 +34,10 @@ class TracingBag(Bag):
     """Writes every subgraph out and makes each table when it is first asked for."""
 
     written: Written
+    policy: str
     dropout: bool
     loopless: bool
+    apart: bool
     counted: bool
     needs: set[tuple[int, str]]
     tracing = True
@@ -48,6 +52,7 @@ class TracingBag(Bag):
             self.degrees = torch.bincount(torch.from_numpy(self.written.bag.dst), minlength=len(self.feature)).to(self.device)
             return 0
         if step not in self.program.steps:
+            check_step(step, self.written.graphs, self.written.edits, self.policy)
             table = full_table(self.written, step, [self.program.steps[r] for r in step.reads])
             self.tables.append(table if self.device.type == "cpu" else table.to(self.device))
             self.program = Program((*self.program.steps, step))
@@ -57,6 +62,9 @@ class TracingBag(Bag):
     def note_dropout(self, draws: bool) -> None:
         self.dropout = True
 
+    def note_graphs(self) -> None:
+        self.apart = True
+
     def note_counts(self, reads: bool) -> None:
         self.counted = True
 
@@ -64,39 +72,51 @@ class TracingBag(Bag):
         self.loopless = True
 
 
-def _small(graphs: GraphSet) -> GraphSet:
-    """One graph for it: the smallest with an edge and some nodes, or any. Of a large one, a node and what sends to it."""
+def _small(graphs: GraphSet) -> tuple[GraphSet, int]:
+    """One graph for it, and its place: the smallest with an edge and some nodes, or any. Of a large one, a node and what sends
+    to it.
+    """
     nodes, edges = np.diff(graphs.node_ptr), np.diff(graphs.edge_ptr)
-    one = graphs.subset(np.lexsort((nodes, nodes < FEW, nodes < 1, edges < 1))[:1])
+    place = int(np.lexsort((nodes, nodes < FEW, nodes < 1, edges < 1))[0])
+    one = graphs.subset([place])
     if one.num_nodes <= LARGEST:
-        return one
+        return one, place
     inside = np.zeros(one.num_nodes, bool)
     inside[:PIECE] = one.num_edges == 0
     if one.num_edges:
         inside[np.append(one.src[one.dst == one.dst[0]][: PIECE - 1], one.dst[0])] = True
     number, edge = np.cumsum(inside) - 1, np.flatnonzero(inside[one.src] & inside[one.dst])
-    return replace(
+    piece = replace(
         one, node_ptr=np.array([0, inside.sum()]), src=number[one.src[edge]], dst=number[one.dst[edge]],
         order=np.argsort(np.argsort(one.order[edge])), node_kind=one.node_kind[inside], edge_kind=one.edge_kind[edge],
     )  # fmt: skip
+    return piece, place
 
 
-def trace(model: nn.Module, graphs: Sequence[Data] | GraphSet, policy: Policy) -> Program:
+def trace(
+    model: nn.Module, graphs: Sequence[Data] | GraphSet, policy: Policy, graph_attr: dict[str, Tensor] | None = None
+) -> Program:
     """The steps that a model asks for. It is run in evaluation mode, without gradients, and left as it was.
 
     The smallest of the graphs is enough: what a model asks may depend neither on sizes nor on values. What it asks while it
-    is trained must be the same; where it is not, running it on a plan says so.
+    is trained must be the same; where it is not, running it on a plan says so. ``graph_attr``: what ``bag.graph_attr`` is made
+    of, where the graphs are no longer those of PyG.
     """
-    small = _small(graphs if isinstance(graphs, GraphSet) else check_graphs(graphs))
+    checked = graphs if isinstance(graphs, GraphSet) else check_graphs(graphs)
+    if graph_attr is None:
+        graph_attr = {} if isinstance(graphs, GraphSet) else graph_attributes(graphs)
+    small, place = _small(checked)
     edits = edits_by(policy, small)
     written = Written(small, edits, True)
     bag: Any = full_step_plan(small, edits, Program((Step("start", "pairs"),)), TracingBag, written)
     attr, mark = edge_tables(small.edge_attr, edits.edge_marks)  # no step so far, but some may read edges
     bag.edge_rows, bag.edge_mark_rows = None if attr is None else tensor(attr), tensor(mark)
     bag.root_nodes = None if edits.root is None else tensor(edits.root)
+    bag.graph_attr = {name: value[place : place + 1].detach() for name, value in graph_attr.items()}
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
     bag = in_precision_of(model, bag if device.type == "cpu" else bag.to(device))
-    bag.written, bag.dropout, bag.loopless, bag.counted, bag.needs = written, False, False, False, set()
+    bag.written, bag.policy, bag.needs, bag.of_graph = written, repr(policy), set(), torch.zeros_like(bag.feature)
+    bag.dropout = bag.loopless = bag.apart = bag.counted = False
     training = [m for m in model.modules() if m.training]
     model.eval()
     try:
@@ -105,8 +125,8 @@ def trace(model: nn.Module, graphs: Sequence[Data] | GraphSet, policy: Policy) -
     finally:
         for module in training:
             module.training = True
-    share = getattr(model, "share", None) or ("graph" if bag.dropout else "dataset")
-    return Program(bag.program.steps, share, not bag.loopless, bag.counted, dropout=bag.dropout, needs=frozenset(bag.needs))
+    share = getattr(model, "share", None) or ("graph" if bag.dropout or bag.apart else "dataset")
+    return Program(bag.program.steps, share, not bag.loopless, bag.counted, bag.dropout, frozenset(bag.needs))
 
 
 def _check_output(out: Any, name: str) -> None:
@@ -127,4 +147,5 @@ def in_precision_of(model: nn.Module, bag: Bag) -> Bag:
         value = getattr(bag, name)
         if value is not None and value.is_floating_point():
             setattr(bag, name, value.to(dtype))
+    bag.graph_attr = {name: v.to(dtype) if v.is_floating_point() else v for name, v in bag.graph_attr.items()}
     return bag

@@ -69,7 +69,7 @@ def add_self_loops(
             target = rounds.ends[1, : len(each)]
             own = each.new_zeros(shape).index_add(0, target, each)
             if fill == "mean":
-                count = rounds.links.in_ptr.diff().clamp(min=1).to(own.dtype)
+                count = rounds.degrees.clamp(min=1).to(own.dtype)
                 own = own / count.view(-1, *([1] * (own.ndim - 1)))
         elif isinstance(fill, Tensor):
             own = fill.to(each).expand(shape)

@@ -43,8 +43,8 @@ class Conv(nn.Module):
     """Rows [R', in] of one table -> rows [R, out] of the next: ``bag.propagate(conv, h)``.
 
     A class says what :meth:`messages` reads: edge attributes, in-degrees in the subgraph, and of the links the names from
-    :mod:`enfa.plan.steps.derived` that it reads on a GPU. Links are int32: indexing and ``index_select`` take them, ``scatter_``
-    and ``torch.gather`` want ``.long()``.
+    :mod:`enfa.plan.steps.derived` that it reads on a GPU. Links are int32: indexing and ``index_select`` take them;
+    ``scatter_`` and ``torch.gather`` want ``.long()``.
     """
 
     reads_edges: bool = False

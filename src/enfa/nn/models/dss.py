@@ -19,7 +19,7 @@ CONTEXTS = ("dss", "identity", "mpnn")
 
 
 class ContextLayer(SubgraphLayer):
-    """A layer that adds something of the same node in the other subgraphs. ``encoder``: a conv on the original graph, and norm."""
+    """Adds something of the same node in the other subgraphs. ``encoder``: a conv on the original graph, and a norm."""
 
     def __init__(self, context: str, encoder: nn.ModuleList, *layer: Any) -> None:
         super().__init__(*layer)

@@ -89,16 +89,18 @@ def aligned(
         counts = " and ".join(str(r.ndim) for r in rows)
         raise refuse(func, f"meets Rows of {counts} axes", "give them as many, as h[:, None] does")
 
-    def moved(value: Any) -> Any:
-        if isinstance(value, Rows):
-            return value.bag.moved(value, like.number)
-        if isinstance(value, Tensor):
-            return _same_for_all(func, value, like.ndim)
-        if isinstance(value, RowCount):
-            raise refuse(func, "meets Rows with their number, which depends on the plan")
-        return type(value)(map(moved, value)) if type(value) in (list, tuple) else value
+    return like, tuple(_moved(func, like, v) for v in args), {name: _moved(func, like, v) for name, v in kwargs.items()}
 
-    return like, tuple(map(moved, args)), {name: moved(value) for name, value in kwargs.items()}
+
+# Not within the function above: what calls itself there is a cycle, which would keep values until Python collects garbage.
+def _moved(func: Callable, like: Rows, value: Any) -> Any:
+    if isinstance(value, Rows):
+        return value.bag.moved(value, like.number)
+    if isinstance(value, Tensor):
+        return _same_for_all(func, value, like.ndim)
+    if isinstance(value, RowCount):
+        raise refuse(func, "meets Rows with their number, which depends on the plan")
+    return type(value)(_moved(func, like, part) for part in value) if type(value) in (list, tuple) else value
 
 
 def _same_for_all(func: Callable, value: Tensor, ndim: int) -> Tensor:

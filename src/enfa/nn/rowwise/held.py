@@ -1,4 +1,4 @@
-"""Operations on Rows that are held back until the next one is known: a linear, the norm and the ReLU after it run as one kernel.
+"""Operations on Rows that are held back until the next is known: a linear, the norm and the ReLU after it run as one kernel.
 
 Nothing else changes. What is held back is computed as soon as its values are read, and gradients are recorded if they were
 when it was called. A norm whose result is thrown away is computed, too: its running statistics count the call.
@@ -97,7 +97,7 @@ class HeldNorm:
         return out
 
     def _inner(self, linear: HeldLinear) -> tuple[Tensor, Tensor] | None:
-        """Rows before the norm and ReLU that a wide linear reads, which it normalises as it reads them, and their statistics."""
+        """Rows before the norm and ReLU that a wide linear reads, and normalises as it does, and their statistics."""
         from enfa.nn.triton.linear_norm import linear_norm
 
         norm = linear.rows.held

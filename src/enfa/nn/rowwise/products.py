@@ -27,9 +27,9 @@ def linear(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, A
     if bias is not None and bias.ndim > 1 and bias.shape[0] != 1:
         raise refuse(func, f"meets Rows with a bias of shape {list(bias.shape)}", "give it the shape [channels]")
     weight = given["weight"]
-    if rows.ndim == 2 and rows.number >= 0 and weight.ndim == 2 and weight.dtype == rows.dtype and holds(rows):
-        if weight.shape[1] == rows.shape[1]:
-            return Rows.holding(HeldLinear(rows, weight, bias), rows)
+    plain_matrix = rows.ndim == 2 == weight.ndim and weight.shape[1] == rows.shape[1] and weight.dtype == rows.dtype
+    if plain_matrix and rows.number >= 0 and holds(rows):
+        return Rows.holding(HeldLinear(rows, weight, bias), rows)
     return made(func, rows, func(*plain(args), **{key: plain(value) for key, value in kwargs.items()}))
 
 

@@ -42,7 +42,7 @@ class Rows:
     The last operations may be held back until their values are read (:mod:`enfa.nn.rowwise.held`).
     """
 
-    __slots__ = ("__weakref__", "_value", "bag", "held", "number", "activated")
+    __slots__ = ("__weakref__", "_value", "activated", "bag", "held", "number")
     __array_ufunc__ = None  # so that numpy.float64(2) * h asks Rows
     is_nested = is_sparse = is_quantized = False
 

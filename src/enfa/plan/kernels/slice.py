@@ -18,6 +18,7 @@ __all__ = [
     "counting_sort",
     "descend",
     "enter_counts",
+    "enter_runs",
     "gather",
     "head_of",
     "look_up",
@@ -66,6 +67,18 @@ def enter_counts(graphs, ptr, row, count, number, base, found, so_far, total):
             so_far += new == so_far
             total[_U(new)] += count[_U(k)]
     return so_far
+
+
+@njit(cache=True, nogil=True)
+def enter_runs(begin, end, number, base, found):
+    """Number the rows of some runs, one behind the other; ``number``, ``base`` and ``found`` as in :func:`collect`."""
+    at = 0
+    for k in range(len(begin)):
+        for r in range(begin[k], end[k]):
+            number[_U(r)] = base + at
+            found[_U(at)] = r
+            at += 1
+    return at
 
 
 @njit(cache=True, nogil=True)

@@ -3,6 +3,7 @@
 Compiling numbers the rows of a table as it meets them, by chunks of graphs, unedited graphs first. A batch reads rows
 graph by graph, from the last table downwards. Numbered in that order, the rows of a graph that no earlier one has lie side by
 side in every table: slices find them in fewer places of the memory, and the differences that a file stores are smaller.
+Rows that many graphs use come first, so that nothing stands between those of one graph, or of two (``enfa.plan.slicing.runs``).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import numpy as np
 
 from enfa.plan.intern import KeyTable, packed
 from enfa.plan.kernels.arrange import renumber
+from enfa.plan.slicing.runs import is_chain, mates_of, owners_of
 from enfa.plan.steps.distinct import StepRows
 from enfa.plan.steps.step import Program
 from enfa.plan.wanted import Numbers, Wanted, items_of
@@ -74,18 +76,24 @@ class Arranger:
 
 def arrange_steps(rows: list[StepRows], program: Program) -> None:
     """In place. Cost: some passes over the tables."""
-    orders, arranger = [Order(found.keys) for found in rows], Arranger()
+    owners: list[np.ndarray | None] = [None] * len(rows)
+    of_lists: np.ndarray | None = None
+    if is_chain(program):
+        of_lists, owners[:-2] = owners_of(rows, mates_of(rows))
+    orders, arranger = [Order(found.keys, owner) for found, owner in zip(rows, owners)], Arranger()
     for number in reversed(range(len(rows))):
         step, found, order = program.steps[number], rows[number], orders[number]
-        if found.count_row is not None:
-            found.count_row = order.wanted.add(found.count_row)
-        if found.place is not None:
-            found.place = order.wanted.add(found.place)
+        for met in (found.count_row, found.place):
+            if met is not None:
+                order.wanted.add(met)
         own, item = (None if read is None else orders[read] for read in (step.own, step.item))
         if found.lists is not None:
-            lists = Order(found.lists)
+            lists = Order(found.lists, of_lists)
             arranger.take(order, None, lists)
             arranger.take(lists, None, item)
         else:
             arranger.take(order, own, item)
+        for name in ("count_row", "place"):
+            if getattr(found, name) is not None:
+                setattr(found, name, order.number[getattr(found, name)])
     arranger.join()

@@ -138,7 +138,8 @@ _TO = {"way": _way, "lowered": _lowered}  # with the number of another step: "wa
 def derive(plan: StepPlan, number: int, name: str) -> Any:
     """Make one thing that a model needs, unless it is there."""
     if number == PLAN:
-        return readers(plan.feature, len(plan.x_rows), plan.cache, "feature")
+        size = len(plan.x_rows) if name == "feature" else plan.num_graphs
+        return readers(getattr(plan, name), size, plan.cache, name)
     if name in DERIVED:
         return DERIVED[name](plan, number)
     kind, _, to = name.partition(" ")

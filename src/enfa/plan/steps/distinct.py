@@ -39,6 +39,7 @@ class StepRows:
     count_ptr: np.ndarray | None = None  # int64 [G+1]; of pairs that are counted, where no later step has them as own rows
     count_row: np.ndarray | None = None  # int32: the rows of each graph, each once
     count: np.ndarray | None = None  # int64: and how often it has them
+    affected: int | None = None  # of pairs: how many were looked up because something edited reaches them; not stored
 
 
 def _depths(program: Program) -> list[int]:
@@ -76,6 +77,8 @@ class _Steps:
         else:
             self.of[number] = rows.place = self._placed(step, rows)
         self.found.append(rows)
+        if step.kind == "pairs":
+            rows.affected = int((self.pairs[number].row >= 0).sum())
         if self.program.counted and step.kind == "pairs" and number not in self.owned:
             self._count(self.pairs[number], rows)
         for done in (number, *step.reads):  # lists of all pairs: no longer than they are read

@@ -50,8 +50,8 @@ def lowered(plan: StepPlan, pool: int, table: int) -> Sums:
         way, sums = _check(plan.program, pool, table), plan.tables[pool].sums
         assert sums is not None
         for number, side in way:
-            below = plan.tables[plan.program.steps[number].reads[side]]
-            sums = lower(sums, plan.tables[number].parents[side], below.num_rows)
+            below = plan.num_rows(plan.program.steps[number].reads[side])
+            sums = lower(sums, plan.tables[number].parents[side], below)
         cache[name] = sums
     return cache[name]
 

@@ -6,7 +6,6 @@ import numpy as np
 
 from enfa.edits import Edits
 from enfa.graphs import GraphSet
-from enfa.plan.expand import largest_values
 from enfa.plan.steps.builder import start_kinds
 from enfa.plan.steps.distinct import step_rows_of
 from enfa.plan.steps.full import full_step_plan
@@ -24,7 +23,7 @@ def sources_of_steps(graphs: GraphSet, edits: Edits, program: Program) -> tuple[
     sources = StepSources(
         program, node_ptr=graphs.node_ptr, sub_ptr=edits.sub_ptr, sub_size=edits.sizes(graphs),
         start_feature=feature, start_graph=of_graph, x=graphs.x, marks=edits.marks, edge_attr=graphs.edge_attr,
-        edge_marks=edits.edge_marks, limits=largest_values(graphs),
+        edge_marks=edits.edge_marks,
         root=local_roots(graphs, edits) if any(step.op == "root" for step in program.steps) else None,
     )  # fmt: skip
     return sources, kind

@@ -24,6 +24,7 @@ def merge_steps(into: list[StepRows], new: list[StepRows], program: Program) -> 
             item = mine.lists.absorb(theirs.lists, item_map=item)
         row = mine.keys.absorb(theirs.keys, own, item)
         done.append(row)
+        mine.affected = None if mine.affected is None or theirs.affected is None else mine.affected + theirs.affected
         if mine.place is not None and theirs.place is not None:
             mine.place = np.concatenate([mine.place, row[theirs.place]])
         if mine.count_ptr is not None and theirs.count_ptr is not None:

@@ -16,6 +16,7 @@ from torch import Tensor
 from enfa.edits.edits import chosen_subgraphs
 from enfa.graphs.graphset import ranges
 from enfa.plan.arrays import tensor
+from enfa.plan.expand import largest_value
 from enfa.plan.intern import KeyTable
 from enfa.plan.kernels.slice import add_sums, add_up, enter_counts
 from enfa.plan.order import each_once
@@ -26,15 +27,16 @@ from enfa.plan.steps.lowered import lowered_keys
 from enfa.plan.steps.step import Program, Step
 from enfa.plan.steps.table import StepPlan, Table
 from enfa.plan.table import Links, Sums
+from enfa.plan.wanted import Wanted
 
-__all__ = ["StepSlicer", "StepSources"]
+__all__ = ["Bags", "Making", "StepSlicer", "StepSources"]
 
 
 class StepSources:
     """What a plan needs beside the rows: where graphs begin, and what kinds stand for."""
 
     def __init__(self, program: Program, **arrays: Any) -> None:
-        self.program = program
+        self.program, self.arrays = program, arrays
         self.node_ptr: np.ndarray = arrays["node_ptr"]
         self.sub_ptr: np.ndarray = arrays["sub_ptr"]
         self.sub_size: np.ndarray = arrays["sub_size"]  # int64 [S]: nodes of every subgraph
@@ -42,8 +44,8 @@ class StepSources:
         self.start_graph: np.ndarray = arrays["start_graph"]
         self.x: np.ndarray = arrays["x"]
         self.marks: np.ndarray = arrays["marks"]
-        self.limits = arrays["limits"]
         self.root: np.ndarray | None = arrays["root"]  # int64 [S, roots], counted within each graph
+        self.limits = largest_value(arrays["x"]), largest_value(arrays["edge_attr"])
         self.edge_attr, self.edge_mark = edge_tables_of(program, arrays["edge_attr"], arrays["edge_marks"])
 
 
@@ -73,7 +75,7 @@ class Bags:
         return {"nodes": lambda: self.node, "subgraphs": lambda: self.sub, "graphs": lambda: self.graphs}[kind]()
 
 
-class _Cut:
+class Making:
     """One plan in the making."""
 
     def __init__(self, slicer: StepSlicer, bags: Bags) -> None:
@@ -82,6 +84,7 @@ class _Cut:
         self.copies: list[np.ndarray | None] = [None] * len(slicer.rows)
         self.lists: defaultdict[int, list[np.ndarray]] = defaultdict(list)  # by step, rows not numbered so far
         self.drawn: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # by step, rows that parts of bags have, and their copies
+        self.listings: dict[int, Wanted] = {}  # by pool of pairs
 
     def enter(self, number: int, table: Table) -> None:
         """The rows that the graphs have, where it is not known from later steps; and those of their nodes and subgraphs."""
@@ -136,7 +139,8 @@ class _Cut:
         elif step.op in ("spread", "diagonal"):
             table.own = tensor(self.owns(number, False)[0])
         elif rows.lists is not None:
-            self.pool(number, table, rows.lists, held)
+            self.parts(number, table)
+            self.pool(number, table, rows.lists)
         elif step.kind == "graphs":
             table.sums = self.graphs(step.reads[0], rows, held)
         elif step.op != "start":
@@ -174,21 +178,31 @@ class _Cut:
         ptr = np.concatenate([[0], np.cumsum(self.bags.subs)]).astype(np.int32)
         return self.sums(read, ptr, place[self.bags.sub], np.ones(len(self.bags.sub), held.counts))
 
-    def pool(self, number: int, table: Table, keys: KeyTable, held: Held) -> None:
-        """Of pairs: the lists of each subgraph, and the rows of each list, of earlier tables too."""
-        lists, rows, read = self.slicer.held(keys), self.wanted[number].rows, self.program.steps[number].reads[0]
-        chosen = lists.wanted()
-        ptr, part = held.listed(rows)
-        part = chosen.replace(part)
+    def listing(self, pool: int) -> Wanted:
+        """The lists of a pool of pairs that are wanted."""
+        if pool not in self.listings:
+            lists = self.slicer.rows[pool].lists
+            assert lists is not None
+            self.listings[pool] = self.slicer.held(lists).wanted()
+        return self.listings[pool]
+
+    def parts(self, number: int, table: Table) -> None:
+        """The lists of each subgraph."""
+        ptr, part = self.slicer.held(self.slicer.rows[number].keys).listed(self.wanted[number].rows)
+        self.listing(number).replace(part)
         table.parts = Sums(torch.from_numpy(ptr), torch.from_numpy(part), self.slicer.ones(len(part)))
-        weight = None
+
+    def pool(self, number: int, table: Table, keys: KeyTable) -> None:
+        """The rows of each list, of earlier tables too."""
+        lists, read, weight = self.listing(number), self.program.steps[number].reads[0], None
         if not self.bags.whole:
-            assert table.place is not None
-            times, weight = np.bincount(table.place.numpy(), minlength=len(rows)), np.zeros(chosen.count, np.int64)
+            assert table.place is not None and table.parts is not None
+            ptr, part = table.parts.ptr.numpy(), table.parts.row.numpy()
+            times, weight = np.bincount(table.place.numpy(), minlength=len(ptr) - 1), np.zeros(lists.count, np.int64)
             add_sums(ptr, part, np.ones_like(part), times, weight)
-        table.sums = self.listed(lists, chosen.rows, read, weight)
+        table.sums = self.listed(self.slicer.held(keys), lists.rows, read, weight)
         for earlier, of_earlier in self.slicer.lowered(number).items():
-            table.cache[f"lowered {earlier}"] = self.listed(self.slicer.held(of_earlier), chosen.rows, earlier, weight)
+            table.cache[f"lowered {earlier}"] = self.listed(self.slicer.held(of_earlier), lists.rows, earlier, weight)
 
     def listed(self, held: Held, lists: np.ndarray, read: int, weight: np.ndarray | None) -> Sums:
         """Some lists over the rows of a step.
@@ -274,7 +288,7 @@ class StepSlicer:
         if subs is not None:
             self.check_draw()
         bags = Bags(self.sources, np.asarray(graphs, np.int64), subs)
-        cut = _Cut(self, bags)
+        cut = Making(self, bags)
         tables = [cut.table(number) for number in reversed(range(len(self.rows)))][::-1]
         return self.assembled(bags, cut.wanted[0].rows, tables)
 
@@ -288,10 +302,9 @@ class StepSlicer:
             position = np.full(len(s.node_ptr), -1, np.int64)
             position[bags.graphs] = np.arange(len(bags.graphs))
             of_graph = tensor(position[s.start_graph[own]])
-        tables[0].start = feature = torch.arange(len(start))
         plan = self.cls(
             kind="distinct", program=s.program, num_graphs=len(bags.graphs),
-            x_rows=tensor(s.x[s.start_feature[own]]), feature=feature,
+            x_rows=tensor(s.x[s.start_feature[own]]), feature=torch.arange(len(start)),
             mark_rows=tensor(s.marks), marked=tensor(mark), of_graph=of_graph,
             edge_rows=None if s.edge_attr is None else tensor(s.edge_attr), edge_mark_rows=tensor(s.edge_mark),
             tables=tables, num_nodes=bags.count["nodes"], num_subgraphs=bags.count["subgraphs"],

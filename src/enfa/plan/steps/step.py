@@ -64,13 +64,14 @@ class Step:
 
 @dataclass(frozen=True)
 class Program:
-    """The steps of a model, earlier ones first. ``share``: as in :class:`enfa.Spec`.
+    """The steps of a model, earlier ones first.
 
+    ``share``: ``"dataset"``: rows may be shared between graphs; ``"graph"``: only within one.
     ``loops``: whether graphs may have self-loops. A model that puts its own in their place cannot tell them from other edges.
-    ``dropout``: whether rows are dropped, by masks that are then the same for all that is shared. ``counted``: whether the
-    model reads how often rows count, as BatchNorm does. Where it does not, rows that nothing reads are left out. ``needs``:
-    what the model reads of the tables beside their arrays, as (number of the step, name) from :mod:`enfa.plan.steps.derived`;
-    two programs that differ in nothing else run on each other's plans.
+    ``counted``: whether the model reads how often rows count, as BatchNorm does. Where it does not, rows that nothing reads are
+    left out. ``dropout``: whether rows are dropped, by masks that are the same for all that is shared. ``needs``: what it reads
+    of the tables beside their arrays, as (number of the step, name) from :mod:`enfa.plan.steps.derived`; two programs that
+    differ in nothing else run on each other's plans.
     """
 
     steps: tuple[Step, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
 import torch
 from torch import Tensor
@@ -13,7 +13,24 @@ from enfa.plan.cost import Cost
 from enfa.plan.steps.step import Program
 from enfa.plan.table import Links, Sums
 
-__all__ = ["StepPlan", "Table"]
+__all__ = ["StepPlan", "Table", "Untold"]
+
+
+class Untold:
+    """How many there are of something in a padded batch: more than one. A captured step would go on with its first batch's."""
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise TypeError("Expected a model that reads no number of pairs, nodes or subgraphs of padded batches, got another one")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = _refuse
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __lt__ = __gt__ = __le__ = __ge__ = _refuse
+    __int__ = __float__ = __index__ = _refuse
+
+    def __repr__(self) -> str:
+        return "?"
+
+
+P = TypeVar("P", bound="StepPlan")
 
 
 @dataclass(eq=False)
@@ -29,7 +46,6 @@ class Table(Arrays):
     sums: Sums | None = None  # across, root, pool: rows of the step read; of a pool with ``parts``: lists that it adds up
     parts: Sums | None = None  # pool of pairs: the lists of each subgraph
     place: Tensor | None = None  # int64: the row of every node or subgraph, in order
-    start: Tensor | None = None  # int64 [R], the first table: ``StepPlan.feature``
     cache: dict[str, Any] = field(default_factory=dict, repr=False, init=False)
 
     @property
@@ -39,7 +55,8 @@ class Table(Arrays):
                 return len(lists.ptr) - 1
         if self.links is not None:
             return self.links.num_rows
-        held = next(array for array in (self.own, self.start, self.copies) if array is not None)
+        held = self.copies if self.own is None else self.own
+        assert held is not None  # of the first table, StepPlan.num_rows knows
         return len(held)
 
     @property
@@ -71,6 +88,7 @@ class StepPlan(Arrays):
     root_nodes: Tensor | None = None  # int64 [num_subgraphs, 1 or 2], -1 for none, where the model reads roots
     degrees: Tensor | None = None  # int64 [R0], in-degrees in the subgraph, where the model reads them
     graph_ids: Tensor | None = None  # int64 [num_graphs], places in the compiled dataset
+    graph_attr: dict[str, Tensor] = field(default_factory=dict)  # by name, [num_graphs, ...]
     cache: dict[str, Any] = field(default_factory=dict, repr=False, init=False)
 
     @property
@@ -86,6 +104,17 @@ class StepPlan(Arrays):
         """Of one step."""
         return self.tables[number].num_rows if number else len(self.feature)
 
+    @property
+    def countable(self) -> bool:
+        """Whether every BatchNorm has two rows to average, of whatever it is."""
+        return all(table.total > 1 for step, table in zip(self.program.steps, self.tables) if step.kind != "graphs")
+
+    def of_any_size(self: P) -> P:
+        """The same without the numbers that differ from batch to batch."""
+        untold: Any = Untold()
+        tables = [table.changed(total=untold) for table in self.tables]
+        return self.changed(tables=tables, num_nodes=untold, num_subgraphs=untold)
+
     def cost(self) -> Cost:
         """Rows and messages of every step that passes messages, and bytes of all arrays."""
         links = [table.links for table in self.tables if table.links is not None]
@@ -96,7 +125,7 @@ class StepPlan(Arrays):
         )
 
     def __repr__(self) -> str:
-        rows = " ".join(str(table.num_rows) for table in self.tables)
+        rows = " ".join(str(self.num_rows(number)) for number in range(len(self.tables)))
         return (
             f"{type(self).__name__}({self.kind}, {self.num_graphs} graphs, {self.num_subgraphs} subgraphs, "
             f"{self.num_pairs} (subgraph, node) pairs)\n"

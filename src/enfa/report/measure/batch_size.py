@@ -6,22 +6,28 @@ from collections.abc import Callable
 
 import numpy as np
 
-from enfa.plan.table import Plan
+from enfa.batch.programs import CompiledProgram
+from enfa.plan.storage import count_bags
 
 __all__ = ["data_bytes", "largest_within"]
 
 
-def data_bytes(plan: Plan, attributes: int) -> int:
+def data_bytes(compiled: CompiledProgram, batch: np.ndarray, attributes: int) -> int:
     """Bytes that a batch's data takes.
 
     Conventional and ego in the paper's layout: two int64 ends and ``attributes`` int64 columns for each edge of each
-    subgraph (for ego: of the ego nets and the original graph) and, for ego, an int64 pivot hop per (subgraph, node).
+    subgraph (for ego: of the (L+1)-hop ego nets and the original graph) and, for ego, an int64 pivot hop per (subgraph, node).
     Distinct: all arrays of its plan, since these are what a batch consists of.
     """
-    if plan.kind == "distinct":
-        return plan.cost().bytes
-    edges = plan.cost().edges[0]
-    return (16 + 8 * attributes) * edges + (8 * plan.num_pairs if plan.kind == "ego" else 0)
+    if compiled.graphs is None:
+        return compiled[batch].cost().bytes
+    graphs, edits = compiled.graphs
+    hops = 1 + sum(step.op == "propagate" and step.kind == "pairs" for step in compiled.program.steps)
+    bags = count_bags(graphs.subset(batch), edits.subset(graphs, batch), hops)
+    edges, pivots = bags.sub_edges, 0
+    if compiled.kind == "ego":
+        edges, pivots = bags.edges_within[hops] + bags.edges, 8 * bags.rows
+    return (16 + 8 * attributes) * edges + pivots
 
 
 def largest_within(size: Callable[[np.ndarray], int], first: int, most: int, allowed: int) -> int:

@@ -12,7 +12,8 @@ from torch_geometric.data import Data
 
 from enfa.datasets import Benchmark
 from enfa.edits import Policy
-from enfa.plan.make import KINDS, make_plan
+from enfa.nn.bag import make_plan
+from enfa.plan.steps.check import KINDS
 from enfa.report.data import Source
 from enfa.report.measure.model import build
 from enfa.report.settings import POLICIES, Settings
@@ -103,7 +104,7 @@ def _float64(model: nn.Module, policy: Policy, graphs: list[Data], steps: int) -
     generator = torch.Generator().manual_seed(0)
 
     def full(some: list[Data]) -> dict[str, Tensor]:
-        return _run(model, make_plan(some, policy, model.spec, "full").to(device), True, steps)  # type: ignore[arg-type]
+        return _run(model, make_plan(some, policy, model, "full").to(device), True, steps)
 
     same = full(graphs)
     scales = _scales(same)
@@ -115,12 +116,11 @@ def _float64(model: nn.Module, policy: Policy, graphs: list[Data], steps: int) -
 
 def _float32(model: nn.Module, policy: Policy, graphs: list[Data], steps: int) -> Iterator[tuple[str, str, float]]:
     """Distance of every plan in float32, the conventional one too, from the conventional one in float64."""
-    plans = {kind: make_plan(graphs, policy, model.spec, kind) for kind in KINDS}  # type: ignore[arg-type]
-    device = next(model.parameters()).device
-    truth = _run(copy.deepcopy(model).double(), plans["full"].to(device), True, steps)
+    device, double = next(model.parameters()).device, copy.deepcopy(model).double()
+    truth = _run(double, make_plan(graphs, policy, double, "full").to(device), True, steps)
     scales = _scales(truth)
-    for kind, plan in plans.items():
-        found = _run(model, plan.to(device), True, steps)
+    for kind in KINDS:
+        found = _run(model, make_plan(graphs, policy, model, kind).to(device), True, steps)
         for what, value in truth.items():
             yield what, kind, _distance(found.get(what), value) / scales[what]
 

@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from enfa.batch.compile import compile
-from enfa.batch.dataset import CompiledDataset
+from enfa.batch.programs import CompiledProgram
 from enfa.datasets import Benchmark
-from enfa.plan.make import KINDS
-from enfa.plan.spec import Spec
-from enfa.plan.table import Plan
+from enfa.nn.bag import Bag, compile
+from enfa.nn.models.base import SubgraphGNN
+from enfa.plan.steps.check import KINDS
 from enfa.report.data import Source
 from enfa.report.hardware import free_bytes
 from enfa.report.measure.batch_size import data_bytes, largest_within
@@ -54,9 +53,9 @@ def cases(settings: Settings) -> Iterator[Case]:
                     yield Case(dataset, policy, conv, context, layers, "same batch")
 
 
-def _batch(compiled: CompiledDataset, settings: Settings) -> int:
+def _batch(compiled: CompiledProgram, settings: Settings) -> int:
     """The baseline's batch size, halved while its bags are larger than the settings allow."""
-    pairs = np.diff(np.concatenate([[0], np.cumsum(compiled.sources.sub_size)])[compiled.sources.sub_ptr])
+    pairs = np.diff(np.concatenate([[0], np.cumsum(compiled.sub_size)])[compiled.sub_ptr])
     batch = min(settings.batch, len(pairs))
     while settings.batch_rows and batch > 1 and pairs[:batch].sum() > settings.batch_rows:
         batch //= 2
@@ -83,7 +82,7 @@ def _timed(steps: dict[str, Callable[[], object]], settings: Settings) -> dict[s
     return times
 
 
-def _plans(data: Benchmark, case: Case, settings: Settings, spec: Spec) -> Iterator[tuple[Plan, float, int]]:
+def _plans(data: Benchmark, case: Case, settings: Settings, model: SubgraphGNN) -> Iterator[tuple[Bag, float, int]]:
     """Plan, milliseconds to make it, and bytes of its batch's data, for each kind."""
     same_data = case.method == "same data"
     order = settings.sample(data, settings.largest_batch if same_data else settings.batch)
@@ -91,14 +90,14 @@ def _plans(data: Benchmark, case: Case, settings: Settings, spec: Spec) -> Itera
     attributes = 0 if graphs[0].edge_attr is None else graphs[0].edge_attr.shape[1]
     first = allowed = 0
     for kind in KINDS:
-        compiled = compile(graphs, POLICIES[case.policy](), spec, progress=False, kind=kind, threads=1)
+        compiled = compile(graphs, POLICIES[case.policy](), model, progress=False, kind=kind, threads=1)
         batch = first = first or _batch(compiled, settings)
         if same_data and kind != "full":
-            batch = largest_within(lambda b: data_bytes(compiled[b], attributes), first, len(graphs), allowed)  # noqa: B023
+            batch = largest_within(lambda b: data_bytes(compiled, b, attributes), first, len(graphs), allowed)  # noqa: B023
         start = time.perf_counter()
         plan = compiled[np.arange(batch)]
         load = 1e3 * (time.perf_counter() - start)
-        size = data_bytes(plan, attributes)
+        size = data_bytes(compiled, np.arange(batch), attributes)
         allowed = allowed or size
         yield plan, load, size
 
@@ -112,11 +111,11 @@ def epoch_seconds(graphs: int, plan: dict[str, Any], device: str) -> float:
 def _one(data: Benchmark, case: Case, settings: Settings) -> dict[str, Any]:
     """Rows, bytes, batch, ms per step and peak memory by plan; why not, where one does not fit."""
     width, context = settings.width_of(case.dataset), "mpnn" if case.context else None
-    spec = build(data, width, case.layers, case.conv, context).spec
+    traced = build(data, width, case.layers, case.conv, context)
     limit = int(settings.memory_gb * 1e9) if settings.memory_gb else free_bytes(settings.device)
     result: dict[str, Any] = {"graphs": len(data.graphs), "width": width, "plans": {}}
     steps: dict[str, Callable[[], object]] = {}
-    for plan, load, size in _plans(data, case, settings, spec):
+    for plan, load, size in _plans(data, case, settings, traced):
         found: dict[str, Any] = {
             "batch": plan.num_graphs, "load_ms": load, "rows": plan.cost().rows, "data_bytes": size,
         }  # fmt: skip

@@ -1,0 +1,210 @@
+"""One file per compiled dataset.
+
+A file is a safetensors image (packed arrays, and a JSON header as one more of them) and behind it a trailer: eight
+bytes that say what it is and a BLAKE2 digest of all that stands before. There is no pickle. A crash in writing leaves
+the old file or none; a file that was cut short, or in which a single bit differs, is refused. One that was written
+with another digest may hold wrong numbers, but none that point outside of its arrays (``enfa.batch.file.check``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from enfa import edits as own
+from enfa.batch.file.atomic import write_atomically
+from enfa.batch.file.check import check_arrays, check_shapes, graphs_from
+from enfa.batch.file.corrupt import CorruptFileError
+from enfa.batch.file.header import check_header, read_header
+from enfa.batch.file.key import FORMAT, params_of
+from enfa.batch.file.packing import pack, unpack
+from enfa.batch.programs import CompiledProgram
+from enfa.edits import Policy
+from enfa.plan.intern import KeyTable
+from enfa.plan.steps.distinct import StepRows
+from enfa.plan.steps.slice import StepSources
+from enfa.plan.steps.table import StepPlan
+
+__all__ = ["CorruptFileError", "FormatError", "load_compiled", "save_compiled", "stored_bytes"]
+
+_MAGIC = b"ENFA0001"
+_TRAILER = len(_MAGIC) + 32
+
+
+class FormatError(ValueError):
+    """A file of another version."""
+
+
+def _arrays(compiled: CompiledProgram) -> dict[str, np.ndarray]:
+    """Every array of a compiled dataset by name."""
+    found: dict[str, Any] = {f"graph_attr.{name}": value.numpy() for name, value in compiled.graph_attr.items()}
+    if compiled.y is not None:
+        found["y"] = compiled.y.numpy()
+    if compiled.rows is not None and compiled.sources is not None:
+        found |= {f"sources.{name}": value for name, value in compiled.sources.arrays.items()}
+        for number, rows in enumerate(compiled.rows):
+            for field in fields(rows):
+                name, value = f"step{number}.{field.name}", getattr(rows, field.name)
+                found[name] = value
+                if isinstance(value, KeyTable):
+                    parts = {"own": value.own, "length": np.diff(value.item_ptr), "a": value.a, "b": value.b}
+                    found |= {f"{name}.{part}": array for part, array in parts.items()}
+    if compiled.graphs is not None:
+        graphs, edits = compiled.graphs
+        found |= {f"graphs.{field.name}": getattr(graphs, field.name) for field in fields(graphs)}
+        found |= {f"edits.{field.name}": getattr(edits, field.name) for field in fields(edits)}
+    return {name: array for name, array in found.items() if isinstance(array, np.ndarray)}
+
+
+def _image(compiled: CompiledProgram) -> tuple[bytes, dict[str, int]]:
+    """The file's bytes without the trailer, and the packed size of every array."""
+    packed, how = {}, {}
+    for name, array in _arrays(compiled).items():
+        small = name.endswith((".length", ".b", ".count"))  # small numbers without an order: differences would not help
+        packed[name], how[name] = pack(array, delta=not small)
+    header = {
+        "key": compiled.key,
+        "arrays": how,
+        "needs": sorted(compiled.program.needs),
+        "nodes": int(compiled.node_ptr[-1]),  # which no array need have a number for each of
+    }
+    sizes = {name: len(data) for name, data in packed.items()}
+    packed["header"] = np.frombuffer(json.dumps(header, sort_keys=True).encode(), np.uint8)
+    return save(packed), sizes
+
+
+def stored_bytes(compiled: CompiledProgram) -> dict[str, int]:
+    """Bytes that :func:`save_compiled` would write, array by array; ``total`` is the size of the file."""
+    image, sizes = _image(compiled)
+    return {**sizes, "total": len(image) + _TRAILER}
+
+
+def save_compiled(compiled: CompiledProgram, path: str | Path) -> None:
+    """Write atomically: the old file, or the whole new one."""
+    image, _ = _image(compiled)
+    trailer = _MAGIC + hashlib.blake2b(image, digest_size=32).digest()
+    write_atomically(Path(path), (image, trailer))
+
+
+def _read(path: Path) -> dict[str, np.ndarray]:
+    data = path.read_bytes()
+    if len(data) < _TRAILER or data[-_TRAILER : -_TRAILER + len(_MAGIC)] != _MAGIC:
+        raise CorruptFileError(f"{path}: not a compiled dataset of this version, or cut short ({len(data)} bytes)")
+    image = memoryview(data)[:-_TRAILER]
+    if hashlib.blake2b(image, digest_size=32).digest() != data[-32:]:
+        raise CorruptFileError(f"{path}: damaged: its checksum does not match its {len(data)} bytes")
+    try:
+        return load(bytes(image))
+    except (SafetensorError, KeyError, ValueError, TypeError) as error:
+        raise CorruptFileError(f"{path}: damaged: no arrays as they were written ({error})") from error
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Errors say which file it is."""
+    try:
+        yield
+    except CorruptFileError as error:
+        raise CorruptFileError(f"{path}: damaged: {error}") from error
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _check_key(path: Path, key: dict[str, Any], expect: dict[str, Any]) -> None:
+    """Whether a file is of this version, and what is wanted."""
+    if key.get("format") != FORMAT:
+        raise FormatError(
+            f"Expected a file of format {FORMAT}, got {path} of format {key.get('format')!r}, which another version of enfa "
+            f"has written: delete it, and compile again"
+        )
+    names = ("kind", "policy", "params", "program", "dtype", "fingerprint")
+    different = [n for n in names if n in expect and key.get(n) != expect[n]]
+    if different:
+        what = "; ".join(f"{n}: {key.get(n)!r} stored, {expect[n]!r} wanted" for n in different)
+        raise ValueError(f"{path} was compiled for something else; delete it or choose another: {what}")
+
+
+def _policy(key: dict[str, Any]) -> Policy | None:
+    """The policy that a header names, if it is one of this package's."""
+    cls = getattr(own, key["policy"], None)
+    if isinstance(cls, type) and issubclass(cls, Policy) and cls.name() in own.POLICIES:
+        try:
+            return own.policy_from(cls.name(), **key["params"])
+        except (ValueError, TypeError, RecursionError) as error:
+            raise CorruptFileError(f"'header.key.params' do not make a policy: {error}") from error
+    return None
+
+
+def _unpacked(packed: dict[str, np.ndarray], how: dict[str, Any]) -> dict[str, np.ndarray]:
+    def one(name: str) -> np.ndarray:
+        try:
+            return unpack(packed[name], how[name])
+        except ValueError as error:
+            raise CorruptFileError(f"'{name}': {error}") from error
+
+    with ThreadPoolExecutor() as pool:
+        return dict(zip(packed, pool.map(one, packed)))
+
+
+def _rows(arrays: dict[str, np.ndarray], number: int) -> StepRows:
+    """The rows of one step."""
+    found: dict[str, Any] = {}
+    for field in fields(StepRows):
+        name = f"step{number}.{field.name}"
+        found[field.name] = arrays.get(name)
+        if f"{name}.own" in arrays:
+            parts = [arrays[f"{name}.{part}"] for part in ("own", "length", "a", "b")]
+            ptr = np.concatenate([[0], np.cumsum(parts[1], dtype=np.int64)])
+            found[field.name] = KeyTable.from_arrays(parts[0], ptr, parts[2], parts[3])
+    return StepRows(**found)
+
+
+def load_compiled(
+    path: str | Path,
+    *,
+    expect: dict[str, Any] | None = None,
+    policy: Policy | None = None,
+    cls: type[StepPlan] = StepPlan,
+    needs: frozenset[tuple[int, str]] | None = None,
+) -> CompiledProgram:
+    """Read what ``compiled.save(path)`` wrote.
+
+    Raises :class:`CorruptFileError` for a damaged file and a ValueError that says what differs for one of another
+    format, or of other graphs, policy or steps than ``expect``. A policy of one's own must be given to ``extend`` later.
+    ``cls``: what plans are made as; ``needs``: what the model reads beside the tables, where it is not the one of the file.
+    """
+    path = Path(path)
+    packed = _read(path)
+    with _naming(path):
+        raw = read_header(packed)
+    wanted = dict(expect or {})
+    if policy is not None:
+        wanted |= {"policy": type(policy).__name__, "params": params_of(policy)}
+    _check_key(path, raw["key"], wanted)
+    with _naming(path):
+        header = check_header(raw, packed)
+        check_shapes(header)
+        arrays = _unpacked(packed, header.arrays)
+        check_arrays(header, arrays)
+        policy = policy or _policy(header.key)
+    prefix, key = "graph_attr.", header.key
+    program = header.program if needs is None else replace(header.program, needs=needs)
+    attr = {name.removeprefix(prefix): torch.from_numpy(a) for name, a in arrays.items() if name.startswith(prefix)}
+    y = torch.from_numpy(arrays["y"]) if "y" in arrays else None
+    if "graphs.node_ptr" in arrays:
+        return CompiledProgram(key, policy, program, cls, graphs=graphs_from(arrays), y=y, graph_attr=attr)
+    given = {name.removeprefix("sources."): array for name, array in arrays.items() if name.startswith("sources.")}
+    sources = StepSources(program, **{"edge_attr": None, "root": None, **given})
+    rows = [_rows(arrays, number) for number in range(len(program.steps))]
+    return CompiledProgram(key, policy, program, cls, rows=rows, sources=sources, y=y, graph_attr=attr)
