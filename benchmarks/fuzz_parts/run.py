@@ -29,6 +29,14 @@ def _deeper(case: Case) -> enfa.DSGNN | enfa.DSSGNN:
     return replace(case, settings={**case.settings, "depth": case.settings["depth"] + 1 + case.number % 2}).model()
 
 
+def _parts_are_known(case: Case, model: nn.Module) -> bool:
+    """Whether parts of compiled bags are plans. What sums over bags is planned anew, and so are rows that count but are not
+    pooled: how often parts of a bag have them is not known."""
+    counted = any(isinstance(part, nn.BatchNorm1d) for part in model.modules())
+    readout = case.settings["readout"]
+    return case.settings["model"] == "DSGNN" and readout != "node" and not (readout == "root" and counted)
+
+
 def plan_of(case: Case, model: enfa.DSGNN | enfa.DSSGNN) -> enfa.Bag:
     """The plan of the case's kind."""
     kind, graphs = case.settings["plan"], case.graphs
@@ -43,8 +51,7 @@ def plan_of(case: Case, model: enfa.DSGNN | enfa.DSSGNN) -> enfa.Bag:
         least = form.sizes(plan.tensors())
         return pad_plan(plan, dict(zip(form.names, (least + rng.integers(0, 9, len(least)) * (least > 0)).tolist())))
     first = graphs[: case.first] if kind == "extend" else graphs
-    # what sums over bags has no part of them compiled: such draws are planned anew
-    ahead = case.draw is None or (case.settings["model"] == "DSGNN" and case.settings["readout"] != "node")
+    ahead = case.draw is None or _parts_are_known(case, model)
     made_for = _deeper(case) if kind == "first layers" else model
     compiled = enfa.compile(first, case.policy, made_for, progress=False, threads=1, ahead=ahead)
     if kind == "extend" and case.first < len(graphs):

@@ -17,7 +17,7 @@ from torch import nn
 
 import enfa
 from enfa.batch.positions import positions
-from enfa.batch.programs import CompiledProgram
+from enfa.batch.programs import CompiledDataset
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
 from enfa.nn.bag import Bag, make_plan
@@ -94,11 +94,11 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 
 @pytest.fixture(scope="module")
-def compiled(case: Case) -> CompiledProgram:
+def compiled(case: Case) -> CompiledDataset:
     return case.compiled(graphs_of(case))
 
 
-def test_rows_per_graph_are_those_of_each_graphs_own_plan(case: Case, compiled: CompiledProgram) -> None:
+def test_rows_per_graph_are_those_of_each_graphs_own_plan(case: Case, compiled: CompiledDataset) -> None:
     found = compiled.rows_per_graph()
     alone = np.array([sum(compiled[g].cost().rows) for g in range(len(compiled))])
     if case.anew and case.kind != "full":
@@ -109,14 +109,14 @@ def test_rows_per_graph_are_those_of_each_graphs_own_plan(case: Case, compiled: 
     assert max(alone[batch]) <= sum(compiled[batch].cost().rows) <= sum(found[batch])
 
 
-def test_what_it_says_of_itself(case: Case, compiled: CompiledProgram) -> None:
+def test_what_it_says_of_itself(case: Case, compiled: CompiledDataset) -> None:
     edits = case.policy.edits(check_graphs(graphs_of(case)))
     assert len(compiled) == 16 and compiled.kind == case.kind
     assert compiled.num_subgraphs == edits.num_subgraphs == compiled[:].num_subgraphs
     assert compiled.num_pairs == edits.sizes(check_graphs(graphs_of(case))).sum() == compiled[:].num_pairs
     assert compiled.cost().rows == compiled[:].cost().rows and compiled.cost().bytes > 0
     lines = repr(compiled).splitlines()
-    assert len(lines) == 3 and lines[0].startswith(f"CompiledProgram({case.kind}, 16 graphs, ")
+    assert len(lines) == 3 and lines[0].startswith(f"CompiledDataset({case.kind}, 16 graphs, ")
     assert lines[2] == "  rows:  planned batch by batch" if case.anew else lines[2].startswith("  rows:  ")
     assert len(repr(compiled[[1, 2]]).splitlines()) == 3
 
@@ -197,7 +197,7 @@ def test_several_threads_slice_one_dataset() -> None:
         sys.setswitchinterval(before)
 
 
-def test_attributes_of_graphs_ride_along(case: Case, compiled: CompiledProgram) -> None:
+def test_attributes_of_graphs_ride_along(case: Case, compiled: CompiledDataset) -> None:
     graphs = graphs_of(case)
     for plan in (compiled[[4, 1]], make_plan([graphs[4], graphs[1]], case.policy, case.made())):
         assert plan.graph_attr["weight"].tolist() == [4, 1] and plan.graph_attr["weight"].dtype == plan.mark_rows.dtype

@@ -44,8 +44,8 @@ def test_float32_is_near_float64_on_the_cpu(number: int) -> None:
     case = CASES[number]
     graphs, policy = _graphs(case, number), POLICIES[case["policy"]]
     model = live_model(case, graphs).eval()
-    exact = copy.deepcopy(model).double()(enfa.make_plan(graphs, policy, model.spec, "full"))
-    found = model.cuda()(enfa.make_plan(graphs, policy, model.spec).to("cuda"))
+    exact = copy.deepcopy(model).double()(enfa.make_plan(graphs, policy, model, "full"))
+    found = model.cuda()(enfa.make_plan(graphs, policy, model).to("cuda"))
     assert (found.double().cpu() - exact).norm() <= 1e-5 * exact.norm()
 
 
@@ -222,7 +222,7 @@ def test_the_same_bits_every_time() -> None:
     for _ in range(2):
         torch.manual_seed(0)
         model = enfa.DSGNN(3, 32, 2, 3).cuda().train()
-        plan = enfa.make_plan(graphs, enfa.NodeMarking(), model.spec).to("cuda")
+        plan = enfa.make_plan(graphs, enfa.NodeMarking(), model).to("cuda")
         F.cross_entropy(model(plan), torch.arange(6, device="cuda") % 2).backward()
         results.append([p.grad for p in model.parameters()])
     assert all(torch.equal(a, b) for a, b in zip(*results))

@@ -1,26 +1,24 @@
-import copy
+"""Dropout on Rows: one mask for one identity."""
 
 import pytest
 import torch
+from one_table import counted_rows
 from torch import nn
 
 import enfa
-from enfa import KeyedDropout
-from enfa.nn.dropout import mix64
-from enfa.nn.rows import Rows, rows_in_flight
+from enfa.plan.steps.identity import mix64
 from enfa.testing import random_graphs
 
 
-def _dropped(module: nn.Module, x: torch.Tensor, identity: torch.Tensor, full: bool = False) -> torch.Tensor:
-    with rows_in_flight(Rows(torch.ones(len(x), dtype=torch.long), len(x), lambda: identity, full)):
-        return module(x)
+def _dropped(module: nn.Module, x: torch.Tensor, identity: torch.Tensor) -> torch.Tensor:
+    return module(counted_rows(x, identity=identity)).value
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
 def test_masks_have_the_right_statistics(p: float) -> None:
     """200,000 draws: the share that is kept lies within 5 standard deviations, by row and by channel too."""
     torch.manual_seed(0)
-    module, rows, channels = KeyedDropout(p), 4000, 50
+    module, rows, channels = nn.Dropout(p), 4000, 50
     out = _dropped(module, torch.ones(rows, channels), torch.arange(rows))
     kept = out != 0
     assert torch.allclose(out[kept], torch.tensor(1 / (1 - p)))
@@ -37,64 +35,49 @@ def test_masks_have_the_right_statistics(p: float) -> None:
 
 def test_one_identity_one_mask() -> None:
     torch.manual_seed(0)
-    module = KeyedDropout(0.5)
+    module = nn.Dropout(0.5)
     out = _dropped(module, torch.ones(3, 64), torch.tensor([7, 8, 7]))
     assert torch.equal(out[0], out[2]) and not torch.equal(out[0], out[1])
 
 
-def test_steps_and_seeds_change_the_masks_and_are_saved() -> None:
+def test_every_call_draws_anew_by_pytorchs_generator() -> None:
     torch.manual_seed(0)
-    module, other, x, identity = KeyedDropout(0.5), KeyedDropout(0.5), torch.ones(4, 64), torch.arange(4)
-    first = _dropped(module, x, identity)
-    resumed = KeyedDropout(0.5)
-    resumed.load_state_dict(module.state_dict())
-    second = _dropped(module, x, identity)
+    module, x, identity = nn.Dropout(0.5), torch.ones(4, 64), torch.arange(4)
+    state = torch.get_rng_state()
+    first, second = _dropped(module, x, identity), _dropped(module, x, identity)
     assert not torch.equal(first, second)
-    assert torch.equal(_dropped(resumed, x, identity), second)
-    assert not torch.equal(_dropped(other, x, identity), first)
+    torch.set_rng_state(state)
+    assert torch.equal(_dropped(nn.Dropout(0.5), x, identity), first)
+    assert torch.equal(_dropped(nn.Dropout(0.5), x, identity), second)
 
 
 def test_does_nothing_in_eval_and_at_zero() -> None:
     x = torch.randn(3, 4)
-    assert _dropped(KeyedDropout(0.5).eval(), x, torch.arange(3)) is x
-    assert _dropped(KeyedDropout(0.0), x, torch.arange(3)) is x
-
-
-def test_is_ordinary_outside_an_executor() -> None:
-    x, module = torch.ones(50, 4), KeyedDropout(0.5)
-    torch.manual_seed(3)
-    out = module(x)
-    torch.manual_seed(3)
-    assert torch.equal(out, nn.functional.dropout(x, 0.5)) and int(module.step) == 0
+    assert _dropped(nn.Dropout(0.5).eval(), x, torch.arange(3)) is x
+    assert _dropped(nn.Dropout(0.0), x, torch.arange(3)) is x
 
 
 def test_gradients_pass_where_the_mask_lets_them() -> None:
     x = torch.ones(5, 8, requires_grad=True)
-    out = _dropped(KeyedDropout(0.5), x, torch.arange(5))
+    out = _dropped(nn.Dropout(0.5), x, torch.arange(5))
     out.sum().backward()
     assert torch.equal(x.grad, out.detach())
 
 
-@pytest.mark.parametrize("p", [-0.1, 1.0, 2.0])
+@pytest.mark.parametrize("p", [-0.1, 1.1])
 def test_refuses_impossible_probabilities(p: float) -> None:
-    with pytest.raises(ValueError, match=f"Expected a dropout probability from 0 to below 1, got {p}"):
-        KeyedDropout(p)
+    with pytest.raises(ValueError, match=f"Expected a dropout probability from 0 to 1, got {p}"):
+        nn.functional.dropout(counted_rows(torch.ones(3, 4)), p)
 
 
-def test_rows_must_be_those_in_flight() -> None:
-    with pytest.raises(ValueError, match=r"Expected 2 rows in flight, got \[3, 4\]"):
-        _dropped(KeyedDropout(0.5), torch.ones(3, 4), torch.arange(2))
-
-
-@pytest.mark.parametrize("kind", ["ego", "distinct"])
-def test_independent_masks_run_on_the_full_plan_only(kind: str) -> None:
+def test_independent_masks_run_on_the_full_plan_only() -> None:
     graphs = random_graphs(3, 6, seed=1)
     model = enfa.DSGNN(3, 4, 2, 2, dropout=0.5, independent_dropout=True)
-    assert model.spec.share == "dataset"  # no mask is shared, so nothing speaks against sharing rows in eval()
-    plan = enfa.make_plan(graphs, enfa.NodeMarking(), model.spec, kind)
+    plan = enfa.make_plan(graphs, enfa.NodeMarking(), model, "distinct")
+    assert plan.program.share == "dataset"  # no mask is shared, so nothing speaks against sharing rows in eval()
     with pytest.raises(ValueError, match="Expected the full plan for independent dropout masks: other plans share"):
         model(plan)
-    full = enfa.make_plan(graphs, enfa.NodeMarking(), model.spec, "full")
+    full = enfa.make_plan(graphs, enfa.NodeMarking(), model, "full")
     assert not torch.equal(model(full), model(full))
     model.eval()
     assert torch.allclose(model(plan), model(full), atol=1e-5)
@@ -102,17 +85,11 @@ def test_independent_masks_run_on_the_full_plan_only(kind: str) -> None:
 
 def test_independent_masks_differ_between_copies() -> None:
     torch.manual_seed(0)
-    out = _dropped(KeyedDropout(0.5, independent=True), torch.ones(2, 64), torch.tensor([7, 7]), full=True)
+    layer = enfa.DSGNN(3, 64, 2, 1, dropout=0.5, independent_dropout=True).layers[0]
+    alike = counted_rows(torch.ones(2, 64), identity=torch.tensor([7, 7]), kind="full")
+    layer.update = lambda *_: alike  # type: ignore[method-assign,assignment]
+    out = layer(alike.bag, alike, None).value
     assert not torch.equal(out[0], out[1])
-
-
-def test_convert_replaces_dropout_and_nothing_else() -> None:
-    module = nn.Sequential(nn.Dropout(0.25), nn.Sequential(nn.Dropout(0.5), nn.ReLU())).eval()
-    converted = KeyedDropout.convert(copy.deepcopy(module))
-    assert [converted[0].p, converted[1][0].p] == [0.25, 0.5]
-    assert isinstance(converted[1][0], KeyedDropout) and not converted[1][0].training
-    assert repr(converted[0]) == "KeyedDropout(p=0.25, independent=False)"
-    assert isinstance(KeyedDropout.convert(nn.Dropout(0.1)), KeyedDropout)
 
 
 def test_mix64_is_one_to_one_and_spreads() -> None:

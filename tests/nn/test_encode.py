@@ -7,9 +7,10 @@ from enfa.nn.encode import Categorical, EdgeEncoder, NodeEncoder
 from enfa.testing import assert_same_as_full, random_graphs
 
 
-def _plan(channels: int | list[int] = 3, edge_channels: int | list[int] | None = None) -> enfa.Plan:
+def _plan(channels: int | list[int] = 3, edge_channels: int | list[int] | None = None) -> enfa.Bag:
     graphs = random_graphs(3, 6, seed=1, channels=channels, edge_channels=edge_channels)
-    return enfa.make_plan(graphs, enfa.NodeMarking(), enfa.Spec(1, edge_attr=edge_channels is not None))
+    conv = "gin" if edge_channels is None else "gine"
+    return enfa.make_plan(graphs, enfa.NodeMarking(), enfa.DSGNN(channels, 4, 2, 1, conv, edge_channels=edge_channels))
 
 
 def test_categories_are_embedded_by_column_and_summed() -> None:
@@ -42,11 +43,11 @@ def test_cardinalities_are_positive(wrong: list[int]) -> None:
 def test_marks_stand_behind_the_features(channels: int | list[int]) -> None:
     plan = _plan(channels)
     encoder = NodeEncoder(channels, 5, 1)
-    rows = encoder(plan, torch.float32)
-    assert rows.shape == (len(plan.feature), encoder.out_channels)
-    assert rows[:, -1].tolist() == [float(m) for m in plan.mark]
+    rows = encoder(plan)
+    assert rows.kind == "pairs" and rows.value.shape == (len(plan.feature), encoder.out_channels)
+    assert rows.value[:, -1].tolist() == [float(m) for m in plan.marked]
     if channels == 2:
-        assert torch.equal(rows[:, :2], plan.x[plan.feature])
+        assert torch.equal(rows.value[:, :2], plan.x_rows[plan.feature])
 
 
 @pytest.mark.parametrize(
@@ -63,7 +64,7 @@ def test_refuses_features_that_the_model_was_not_made_for(
     model: int | list[int], data: int | list[int], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        NodeEncoder(model, 4, 1)(_plan(data), torch.float32)
+        NodeEncoder(model, 4, 1)(_plan(data))
 
 
 @pytest.mark.parametrize(
@@ -72,23 +73,23 @@ def test_refuses_features_that_the_model_was_not_made_for(
         (3, 2, "Expected edge attributes with 3 float columns, got 2 columns of torch.float32"),
         ([4], 1, "Expected edge attributes with 1 categorical columns, got 1 columns of torch.float32"),
         ([2], [3], "Expected edge attributes column 0 to be below 2, got 2"),
-        (2, None, "Expected edge attributes in the plan, but its graphs have none"),
+        (2, None, "Expected graphs with 'edge_attr', because the model reads it, got none"),
     ],
 )
 def test_refuses_edge_attributes_that_the_model_was_not_made_for(
     model: int | list[int], data: int | list[int] | None, message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        EdgeEncoder(model, 4, 0)(_plan(3, data), torch.float32)
+        EdgeEncoder(model, 4, 0)(_plan(3, data))
 
 
 def test_refuses_marks_of_another_width() -> None:
     with pytest.raises(
         ValueError, match=r"Expected marks of 2 channels, got 1 from the policy \(set mark_channels=1\)"
     ):
-        NodeEncoder(3, 4, 2)(_plan(), torch.float32)
+        NodeEncoder(3, 4, 2)(_plan())
     with pytest.raises(ValueError, match=r"Expected edge marks of 2 channels, got 0 .*set edge_mark_channels=0"):
-        EdgeEncoder(3, 4, 2)(_plan(3, 3), torch.float32)
+        EdgeEncoder(3, 4, 2)(_plan(3, 3))
 
 
 @pytest.mark.parametrize("channels", [2, [3, 2]])
@@ -97,7 +98,7 @@ def test_a_model_may_do_without_the_marks_of_a_policy_that_marks_nothing(channel
     torch.manual_seed(0)
     model = enfa.DSGNN(channels, 6, 2, 2, mark_channels=0)
     assert_same_as_full(model, enfa.NodeDeletion(), graphs)
-    rows = model.encoder(enfa.make_plan(graphs, enfa.NodeDeletion(), model.spec), torch.float32)
+    rows = model.encoder(enfa.make_plan(graphs, enfa.NodeDeletion(), model))
     assert rows.shape[1] == (2 if channels == 2 else 6)
     with pytest.raises(ValueError, match=r"Expected marks of 0 channels, got 1 from the policy \(set mark_channels=1\)"):
-        model(enfa.make_plan(graphs, enfa.NodeMarking(), model.spec))
+        enfa.make_plan(graphs, enfa.NodeMarking(), model)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import copy
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from static_models import EVERY_MODEL, graphs_for, model_for
 from torch import Tensor, nn
 
 import enfa
 from enfa.batch.static.packed import PackedLoader
+from enfa.batch.static.padding import pad_plan
 from enfa.nn import GraphedForward, GraphedStep
+from enfa.nn.bag import make_plan
+from enfa.plan.steps.prepare import lean, prepare
 from enfa.testing import random_graphs
 
 cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a GPU")
@@ -104,6 +109,58 @@ def test_plans_are_taken_too(model: nn.Module) -> None:
     torch.manual_seed(3)
     expected = F.cross_entropy(model.train()(compiled[:9]), compiled.y[:9]).detach()
     assert first == pytest.approx(float(expected), rel=1e-6)
+
+
+ANY = ["Net", "Attention", "Attending", "Union", "Looped", "Told"]
+
+
+@pytest.mark.parametrize("name", ANY)
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=cuda)])
+def test_steps_and_predictions_of_any_model(name: str, device: str) -> None:
+    """Against plain PyTorch on plans as they are."""
+    model, graphs = model_for(name), graphs_for(name, 1, 20)
+    compiled = enfa.compile(graphs, enfa.NodeMarking(), model, progress=False)
+    compiled.y = torch.arange(len(graphs)) % 2
+    dropout = any(isinstance(module, nn.Dropout) and module.p > 0 for module in model.modules())
+    there, plain = copy.deepcopy(model).to(device).train(), copy.deepcopy(model).train()
+    step = GraphedStep(there, _adam(there, device == "cuda"), F.cross_entropy)
+    optimiser = _adam(plain, False)
+    packed, plans = PackedLoader(compiled, model, 8, True, 1, pin=device == "cuda"), enfa.DataLoader(compiled, 8, shuffle=True)
+    for _ in range(5):
+        torch.manual_seed(4)
+        found = [float(step(batch)) for batch in packed]
+        torch.manual_seed(4)
+        expected = []
+        for plan in plans:
+            optimiser.zero_grad()
+            loss = F.cross_entropy(plain(plan), plan.y)
+            loss.backward()
+            optimiser.step()
+            expected.append(float(loss.detach()))
+        if device == "cpu" or not dropout:  # which draws other numbers on another device
+            assert found == pytest.approx(expected, rel=1e-6)
+    packed.close()
+    assert any(step.captured.values()) == (device == "cuda")
+    forward = GraphedForward(there.eval())
+    of_packed = torch.cat([forward(batch) for batch in PackedLoader(compiled, model, 8, pin=device == "cuda")]).cpu()
+    with torch.no_grad():
+        torch.testing.assert_close(of_packed, there.cpu()(compiled[:]), rtol=1e-9, atol=1e-9)
+
+
+# one waits where plans have no row for each graph; on a GPU, GINE is a kernel
+@pytest.mark.parametrize("name", [name for name in EVERY_MODEL if name not in ("root", "gine", "gine, dropout", "mpnn")])
+def test_nothing_waits_for_a_device(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without values on the device nothing can be asked of it, and what is not the CPU takes the way of a GPU."""
+    monkeypatch.setattr(torch, "is_autocast_enabled", lambda *_: False)  # knows no device without values
+    monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())
+    model = model_for(name)
+    bag = make_plan(graphs_for(name), enfa.NodeMarking(), model)
+    plan = pad_plan(lean(prepare(bag, bag.program.needs), bag.program.needs))
+    for train in (True, False):
+        there = copy.deepcopy(model).train(train).to("meta")
+        out = there(plan.map(lambda t: t.to("meta")))
+        out.sum().backward()
+        assert out.device.type == "meta" and all(p.grad is None or p.grad.is_meta for p in there.parameters())
 
 
 @cuda

@@ -1,10 +1,10 @@
-"""Linears in a row, each with the ReLU behind it in one go, are what they are one after the other."""
+"""Linears in a row, each with the ReLU after it as one kernel, are what they are one after the other."""
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from enfa.nn.linear import fusable, in_a_row, through
+from enfa.nn.linear import fusable, through
 
 ACT, TIED = nn.ReLU(), nn.Linear(5, 5)
 
@@ -37,27 +37,40 @@ class Backwards(nn.Sequential):
     ],
     ids=str,
 )
-def test_through_is_what_the_modules_compute(modules: nn.Module) -> None:
+@pytest.mark.parametrize("as_on_a_gpu", [False, True])
+def test_through_is_what_the_modules_compute(modules: nn.Module, as_on_a_gpu: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU, but with the plain linear of the CPU."""
     x = torch.randn(7, 5)
-    assert torch.equal(through(modules, x), modules(x))
-    if type(modules) is nn.Sequential:
-        assert torch.equal(in_a_row(modules, x), modules(x))
+    expected = modules(x)
+    monkeypatch.setattr("enfa.nn.linear.accelerated", lambda x: as_on_a_gpu)
+    monkeypatch.setattr("enfa.nn.linear.fusable", lambda *_: False)
+    assert torch.equal(through(modules, x), expected)
+
+
+def test_a_relu_runs_with_its_linear(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("enfa.nn.linear.accelerated", lambda x: True)
+    monkeypatch.setattr("enfa.nn.linear.fusable", lambda *_: False)
+    monkeypatch.setattr(nn.ReLU, "forward", lambda *_: pytest.fail("a ReLU by itself"))
+    modules, x = nn.Sequential(nn.Linear(5, 5), nn.ReLU(), nn.Linear(5, 2), nn.ReLU()), torch.randn(7, 5)
+    assert torch.equal(through(modules, x), modules[2](modules[0](x).relu()).relu())
 
 
 @pytest.mark.parametrize("place", [None, 0, 1, 2])
-def test_hooks_are_called(place: int | None) -> None:
+def test_hooks_are_called(place: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("enfa.nn.linear.accelerated", lambda x: True)
     modules = nn.Sequential(nn.Linear(5, 5), nn.ReLU(), nn.Linear(5, 5))
     seen: list[Tensor] = []
     (modules if place is None else modules[place]).register_forward_hook(lambda *a: seen.append(a[2]))
-    in_a_row(modules, torch.randn(7, 5))
+    through(modules, torch.randn(7, 5))
     assert len(seen) == 1
 
 
-def test_hooks_on_all_modules_are_called() -> None:
+def test_hooks_on_all_modules_are_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("enfa.nn.linear.accelerated", lambda x: True)
     modules, seen = nn.Sequential(nn.Linear(5, 5), nn.ReLU()), []
     hook = nn.modules.module.register_module_forward_hook(lambda module, *_: seen.append(type(module)))
     try:
-        in_a_row(modules, torch.randn(7, 5))
+        through(modules, torch.randn(7, 5))
     finally:
         hook.remove()
     assert seen == [nn.Linear, nn.ReLU, nn.Sequential]
@@ -67,12 +80,15 @@ def test_our_own_kernels_take_what_fits(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("enfa.nn.linear.accelerated", lambda x: True)  # as on a GPU, but nothing is computed here
 
     def takes(linear: nn.Linear, columns: int) -> bool:
-        return fusable(linear, torch.zeros(3, columns))
+        return fusable(torch.zeros(3, columns), linear.weight, linear.bias)
 
     assert takes(nn.Linear(9, 128), 9) and takes(nn.Linear(4096, 2), 4096)
     assert not takes(nn.Linear(9, 128), 8)
     assert not takes(nn.Linear(4097, 2), 4097) and not takes(nn.Linear(2, 4097), 2)
-    assert not takes(Doubled(9, 128), 9) and not takes(nn.Linear(9, 128).double(), 9)
+    assert not takes(nn.Linear(9, 128).double(), 9)
+    transposed = nn.Linear(128, 9)
+    transposed.weight = nn.Parameter(transposed.weight.detach().T)
+    assert not takes(transposed, 9)
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high")
     try:

@@ -1,22 +1,19 @@
 """CountedBatchNorm against torch.nn.BatchNorm1d on the rows written out as often as they count."""
 
 import copy
-from collections.abc import Callable
 
 import pytest
 import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from one_table import counted_rows
 from torch import Tensor, nn
 
 from enfa import CountedBatchNorm
-from enfa.nn.norm import _in_one_go
-from enfa.nn.rows import Rows, rows_in_flight
 
 
 def _counted(module: nn.Module, x: Tensor, copies: Tensor) -> Tensor:
-    with rows_in_flight(Rows(copies, int(copies.sum()), lambda: copies, False)):
-        return module(x)
+    return module(counted_rows(x, copies)).value
 
 
 OPTIONS = [
@@ -81,7 +78,7 @@ def test_gradcheck(affine: bool) -> None:
     torch.autograd.gradcheck(lambda x: _counted(counted, x, copies), x)
 
 
-def test_is_ordinary_outside_an_executor() -> None:
+def test_is_ordinary_on_tensors() -> None:
     ordinary, counted = _pair({})
     x = torch.randn(5, 3, dtype=torch.float64)
     assert torch.equal(counted(x), ordinary(x))
@@ -92,16 +89,17 @@ def test_is_ordinary_outside_an_executor() -> None:
 
 def test_a_single_pair_has_no_statistics() -> None:
     _, counted = _pair({})
-    with pytest.raises(ValueError, match=r"Expected more than 1 .*pair to compute BatchNorm statistics, got 1"):
+    with pytest.raises(ValueError, match=r"Expected more than 1 of the pairs to compute BatchNorm statistics, got 1"):
         _counted(counted, torch.randn(2, 3, dtype=torch.float64), torch.tensor([0, 1]))
 
 
 def test_nothing_at_all_leaves_the_buffers_alone() -> None:
     _, counted = _pair({})
     before = counted.running_mean.clone()
-    for rows in (0, 3):
+    for number, rows in enumerate((0, 3)):
         out = _counted(counted, torch.ones(rows, 3, dtype=torch.float64), torch.zeros(rows, dtype=torch.long))
         assert out.shape == (rows, 3) and bool(out.isfinite().all())
+        assert int(counted.num_batches_tracked) == number + 1
     assert torch.equal(counted.running_mean, before) and bool(counted.running_var.isfinite().all())
 
 
@@ -119,8 +117,8 @@ def test_what_a_row_holds_that_nobody_counts_is_of_no_account(rows: int, behind:
 
     def run(x: Tensor, copies: Tensor, weight: Tensor) -> list[Tensor]:
         before, module, x = copy.deepcopy(linear), copy.deepcopy(norm), x.clone().requires_grad_()
-        with rows_in_flight(Rows(copies, int(copies.sum()), lambda: copies, False)):
-            out = module(x, False, before if behind else None)
+        rows = counted_rows(x, copies)
+        out = module(before(rows) if behind else rows).value
         (out * weight).sum().backward()
         grads = [p.grad for m in (before, module) for p in m.parameters() if p.grad is not None]
         return [out.detach(), x.grad, *grads, *(b.double() for b in module.buffers())]  # type: ignore[list-item]
@@ -132,12 +130,16 @@ def test_what_a_row_holds_that_nobody_counts_is_of_no_account(rows: int, behind:
         assert torch.allclose(value, reference, rtol=1e-12, atol=1e-13)
 
 
-def test_rows_must_be_those_in_flight() -> None:
-    _, counted = _pair({})
-    with pytest.raises(ValueError, match=r"Expected 2 rows in flight as \[rows, channels\], got \[3, 3\]"):
-        _counted(counted, torch.zeros(3, 3, dtype=torch.float64), torch.tensor([1, 1]))
-    with pytest.raises(ValueError, match=r"Expected 2 rows in flight as \[rows, channels\], got \[2, 3, 1\]"):
-        _counted(counted, torch.zeros(2, 3, 1, dtype=torch.float64), torch.tensor([1, 1]))
+@pytest.mark.parametrize("width", [1, 4])
+@pytest.mark.parametrize("norm", [nn.BatchNorm1d, CountedBatchNorm])
+def test_rows_have_as_many_channels_as_the_norm(norm: type[nn.BatchNorm1d], width: int) -> None:
+    """A single one would be broadcast. Said at once, not when the values are read."""
+    made, rows = norm(width), counted_rows(torch.zeros(2, 3))
+    with pytest.raises(ValueError, match=f"Expected {width} channels of floats for this BatchNorm, got 3 of torch.float32"):
+        made(rows)
+    with pytest.raises(ValueError, match=r"of floats for this BatchNorm, got 3 of torch\.int64"):
+        norm(3)(counted_rows(torch.zeros(2, 3, dtype=torch.int64)))
+    assert not made.running_mean.any()
 
 
 def test_convert_replaces_every_batchnorm_and_keeps_its_state() -> None:
@@ -155,42 +157,3 @@ def test_convert_replaces_every_batchnorm_and_keeps_its_state() -> None:
     assert CountedBatchNorm.convert(new) is new  # once is enough
     alone = CountedBatchNorm.convert(nn.BatchNorm1d(2))
     assert type(alone) is CountedBatchNorm
-
-
-class _Own(CountedBatchNorm):
-    def forward(self, x: Tensor, relu: bool = False, linear: nn.Linear | None = None) -> Tensor:
-        return super().forward(x, relu, linear).clamp(max=1)
-
-
-def _hooked(module: nn.Module) -> nn.Module:
-    module.register_forward_hook(print)
-    return module
-
-
-def _patched(module: nn.Module) -> nn.Module:
-    module.forward = abs  # type: ignore[method-assign,assignment]
-    return module
-
-
-def test_two_linears_in_one_go_only_where_kernels_compute_what_the_modules_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("enfa.nn.linear.accelerated", lambda x: True)  # as on a GPU, but nothing is computed here
-    copies = torch.ones(5, dtype=torch.int64)
-
-    def together(place: int, change: Callable[[nn.Module], nn.Module], width: int = 9) -> bool:
-        modules = [nn.Linear(9, 128), CountedBatchNorm(128), nn.Linear(128, 128), CountedBatchNorm(128)]
-        modules[place] = change(modules[place])
-        before, inner, linear, norm = modules
-        with rows_in_flight(Rows(copies, 5, lambda: copies, False)):
-            return _in_one_go(norm, linear, inner, before, torch.zeros(5, width))  # type: ignore[arg-type]
-
-    assert together(0, nn.Module.train)
-    assert not together(1, nn.Module.eval)
-    assert not together(0, nn.Module.train, width=8)
-    assert not together(2, lambda _: nn.Linear(64, 128))
-    assert not together(3, lambda _: CountedBatchNorm(64))
-    for place in (1, 3):
-        assert not together(place, lambda _: nn.LayerNorm(128))
-        assert not together(place, lambda _: _Own(128))
-    for place in range(4):
-        assert not together(place, _hooked)
-        assert not together(place, _patched)

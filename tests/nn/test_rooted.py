@@ -9,8 +9,6 @@ from torch_geometric.nn import GATv2Conv
 
 import enfa
 from enfa.nn import link_places, root_nodes
-from enfa.nn.execute import execute
-from enfa.nn.readout import node_means
 from enfa.testing import assert_same_as_full, degenerate_graphs, random_graph, random_graphs
 
 torch.set_num_threads(1)
@@ -67,7 +65,8 @@ def test_same_as_full(name, conv, readout):
         return
     for norm in ("batch", "layer"):
         model = model_for(policy, conv, readout=readout, norm=norm)
-        assert model.spec.pruned == (readout == "root" and norm == "layer")
+        # without statistics of all rows, rows that no root reads are left out
+        assert enfa.trace(model, graphs_with_edges(), policy).counted == (norm == "batch")
         assert_same_as_full(model, policy, graphs_with_edges())
 
 
@@ -97,13 +96,13 @@ def by_hand(model: enfa.DSGNN, graph: Data, root: int) -> torch.Tensor:
         def bag(self, view):
             yield enfa.Subgraph().mark_node(root).rooted_at(root)
 
-    return model(enfa.make_plan([graph], One(), model.spec, "full"))
+    return model(enfa.make_plan([graph], One(), model, "full"))
 
 
 def test_root_is_the_node_in_its_own_subgraph():
     graphs = [random_graph(6, 3.0, seed=1), random_graph(5, 3.0, seed=2)]
     model = model_for(enfa.NodeMarking(), "gin", readout="root", norm="layer").double().eval()
-    plan = enfa.make_plan(graphs, enfa.NodeMarking(), model.spec)
+    plan = enfa.make_plan(graphs, enfa.NodeMarking(), model)
     out = model(plan)
     assert out.shape == (11, 2) and root_nodes(plan).tolist() == list(range(11))
     expected = torch.cat([by_hand(model, g, v) for g in graphs for v in range(g.num_nodes)])
@@ -113,21 +112,22 @@ def test_root_is_the_node_in_its_own_subgraph():
 def test_node_is_the_mean_over_subgraphs():
     graph = random_graph(5, 3.0, seed=3)
     model = model_for(enfa.NodeDeletion(), "gin", readout="node", norm=None).double()
-    plan = enfa.make_plan([graph], enfa.NodeDeletion(), model.spec, "full")
-    rows = execute(plan, model.encoder(plan, torch.float64), model.layers, None)[-1]
+    plan = enfa.make_plan([graph], enfa.NodeDeletion(), model, "full")
+    seen: list[enfa.nn.bag.Rows] = []
+    model.layers[-1].register_forward_hook(lambda module, args, out: seen.append(out))
+    model(plan)
+    rows = seen[0].value
     # the rows of subgraph r are the nodes other than r
     node = torch.tensor([v for r in range(5) for v in range(5) if v != r])
     mean = torch.stack([rows[node == v].mean(0) for v in range(5)])
-    assert torch.allclose(node_means(rows, plan.readout), mean, rtol=1e-12)
+    assert torch.allclose(plan.each(plan.across(seen[0], "mean")), mean, rtol=1e-12)
     assert torch.allclose(model(plan), model.head(model.subgraph_mlp(mean)), rtol=1e-12)
 
 
 def test_pruned_plans_compute_less():
     graph = random_graph(60, 3.0, seed=1)
-    costs = [
-        enfa.make_plan([graph], enfa.NodeMarking(), enfa.Spec(3, output="root", pruned=pruned)).cost()
-        for pruned in (False, True)
-    ]
+    models = [enfa.DSGNN(3, 4, 2, 3, readout="root", norm=norm) for norm in ("batch", "layer")]
+    costs = [enfa.make_plan([graph], enfa.NodeMarking(), model).cost() for model in models]
     assert costs[1].rows[2] <= 60 < costs[0].rows[2]
     assert sum(costs[1].rows) < sum(costs[0].rows) / 2
 
@@ -138,7 +138,7 @@ def test_nothing_but_a_graph_without_nodes(name):
     for readout in ("sum", "node", *(["root"] if name not in ("deletion", "reconstruction") else [])):
         model = model_for(POLICIES[name], "gine", readout=readout, norm="layer")
         for kind in ("full", "ego", "distinct"):
-            out = model(enfa.make_plan([graph], POLICIES[name], model.spec, kind))
+            out = model(enfa.make_plan([graph], POLICIES[name], model, kind))
             assert out.shape == (1 if readout == "sum" else 0, 2)
 
 
@@ -147,7 +147,7 @@ def test_masks_on_one_graph():
     graph.y = (torch.bincount(graph.edge_index[1], minlength=30) > 2).long()
     mask = torch.rand(30, generator=torch.Generator().manual_seed(1)) < 0.5
     model = model_for(enfa.NodeMarking(), "gin", readout="root", norm="layer")
-    plan = enfa.make_plan([graph], enfa.NodeMarking(), model.spec)
+    plan = enfa.make_plan([graph], enfa.NodeMarking(), model)
     optimiser = torch.optim.Adam(model.parameters(), lr=0.02)
     losses = []
     for _ in range(60):
@@ -164,8 +164,8 @@ def test_mini_batches_of_nodes_of_one_graph():
     """Each draw of the bag gives the rows of the whole, from less work."""
     graph = random_graph(60, 3.0, seed=5)
     model = model_for(enfa.NodeMarking(), "gin", readout="root", norm="layer").double().eval()
-    whole = model(enfa.make_plan([graph], enfa.NodeMarking(), model.spec))
-    compiled = enfa.compile([graph], enfa.NodeMarking(), model.spec, progress=False)
+    whole = model(enfa.make_plan([graph], enfa.NodeMarking(), model))
+    compiled = enfa.compile([graph], enfa.NodeMarking(), model, progress=False)
     loader, seen = enfa.DataLoader(compiled, 1, draw=enfa.Subsample(enfa.NodeMarking(), count=7)), []
     for _ in range(2):
         for plan in loader:
@@ -178,9 +178,11 @@ def test_mini_batches_of_nodes_of_one_graph():
 
 def test_a_link_is_its_two_ends_in_its_own_subgraph():
     graphs = [random_graph(6, 3.0, seed=s, edge_channels=2) for s in (1, 2)]
+    for graph in graphs:  # plans of programs take features as they are
+        graph.x, graph.edge_attr = graph.x.double(), graph.edge_attr.double()
     for policy in (enfa.EdgeMarking(), enfa.EdgeDeletion()):
         model = model_for(policy, "gine", readout="root", norm="layer").double().eval()
-        plan = enfa.make_plan(graphs, policy, model.spec)
+        plan = enfa.make_plan(graphs, policy, model)
         shift = torch.tensor([0, 6])
         for number, graph in enumerate(graphs):
             for e, link in enumerate(graph.edge_index.T):
@@ -198,7 +200,7 @@ def test_a_link_is_its_two_ends_in_its_own_subgraph():
                                 one = one.mark_edge(i) if len(self.edge_marks) > 1 else one.delete_edge(i)
                         yield one.rooted_at(*link.tolist())
 
-                expected = model(enfa.make_plan(graphs, One(), model.spec, "full"))
+                expected = model(enfa.make_plan(graphs, One(), plan.program, "full"))
                 place = link_places(plan, (link + shift[number])[:, None])
                 assert expected.shape == (1, 2), e
                 assert torch.allclose(model(plan)[place], expected, rtol=1e-12)
@@ -207,7 +209,7 @@ def test_a_link_is_its_two_ends_in_its_own_subgraph():
 def test_links():
     graph = random_graph(9, 3.0, seed=4, edge_channels=2)
     model = model_for(enfa.EdgeMarking(), "gine", readout="root", norm="layer")
-    plan = enfa.make_plan([graph], enfa.EdgeMarking(), model.spec)
+    plan = enfa.make_plan([graph], enfa.EdgeMarking(), model)
     roots = root_nodes(plan)
     places = link_places(plan, graph.edge_index)
     assert len(model(plan)) == graph.num_edges // 2 == len(places.unique())
@@ -215,15 +217,11 @@ def test_links():
     missing = next((a, b) for a in range(9) for b in range(a) if [a, b] not in graph.edge_index.T.tolist())
     with pytest.raises(ValueError, match=f"got {missing[0]} - {missing[1]}, which is none"):
         link_places(plan, torch.tensor([missing]).T)
-    marking = enfa.make_plan([graph], enfa.NodeMarking(), enfa.Spec(1, output="root"))
+    marking = enfa.make_plan([graph], enfa.NodeMarking(), enfa.DSGNN(3, 4, 2, 1, readout="root"))
     with pytest.raises(ValueError, match="edge-rooted"):
         link_places(marking, graph.edge_index)
 
 
 def test_errors():
-    with pytest.raises(ValueError, match="Expected output='root' and no context for pruned=True"):
-        enfa.Spec(2, pruned=True)
-    with pytest.raises(ValueError, match="Expected output to be"):
-        enfa.Spec(2, output="edge")
     with pytest.raises(ValueError, match="without roots"):
-        root_nodes(enfa.make_plan([random_graph(3)], enfa.NodeMarking(), enfa.Spec(1)))
+        root_nodes(enfa.make_plan([random_graph(3)], enfa.NodeMarking(), enfa.DSGNN(3, 4, 2, 1)))

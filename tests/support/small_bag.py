@@ -17,6 +17,7 @@ class Short(nn.Module):
     """Two tables of pairs, one of subgraphs, one of nodes, and edge features."""
 
     def forward(self, bag):
+        nn.functional.batch_norm(bag.x, torch.zeros(2), torch.ones(2))  # rows are counted
         h = bag.propagate(GINConv(nn.Identity()), bag.x)
         bag.spread(bag.across(bag.x, "mean"))
         bag.propagate(GINConv(nn.Identity()), h)
@@ -39,6 +40,17 @@ def small_graphs() -> list[Data]:
     for graph, count in ((pair, 2), (single, 0), (other, 0)):
         graph.edge_attr = torch.ones(count, 2, dtype=torch.int64)
     return [pair, single, other]
+
+
+def random_bits(count: int, seed: int = 0) -> list[Data]:
+    """Random ones, with three feature columns."""
+    random, found = torch.Generator().manual_seed(seed), []
+    for _ in range(count):
+        n = int(torch.randint(4, 9, (), generator=random))
+        upper = (torch.rand(n, n, generator=random) < 0.4).triu(1)
+        x = torch.randint(2, (n, 3), generator=random).float()
+        found.append(Data(x=x, edge_index=(upper | upper.T).nonzero().T.contiguous()))
+    return found
 
 
 def small_bag(kind: str = "full", model: nn.Module | None = None) -> Bag:

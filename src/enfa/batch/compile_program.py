@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 from enfa.batch.file.key import fingerprint, key_of
 from enfa.batch.file.storage import load_compiled
-from enfa.batch.programs import CompiledProgram
+from enfa.batch.programs import CompiledDataset
 from enfa.batch.rows import in_chunks
 from enfa.edits import Edits, Policy
 from enfa.edits.check import edits_by
@@ -100,7 +100,7 @@ def compile_program(
     ahead: bool = True,
     dtype: Any = None,
     checked: tuple[GraphSet, Edits, dict[str, Tensor]] | None = None,
-) -> CompiledProgram:
+) -> CompiledDataset:
     """Compile a PyG dataset, or a list of graphs, for one policy and one program. See :func:`enfa.compile`.
 
     ``cls``: what plans are made as; ``dtype``: numpy's floating-point type of features, if not their own; ``checked``: the
@@ -134,9 +134,9 @@ def compile_program(
     if kind == "distinct" and ahead:
         sources, start = sources_of_steps(graphs, edits, program)
         rows = compile_rows(graphs, edits, program, start, progress, threads)
-        compiled = CompiledProgram(key, policy, program, cls, rows=rows, sources=sources, y=y, graph_attr=attr)
+        compiled = CompiledDataset(key, policy, program, cls, rows=rows, sources=sources, y=y, graph_attr=attr)
     else:
-        compiled = CompiledProgram(key, policy, program, cls, graphs=(graphs, edits), y=y, graph_attr=attr)
+        compiled = CompiledDataset(key, policy, program, cls, graphs=(graphs, edits), y=y, graph_attr=attr)
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         compiled.save(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from enfa.edits import Edits, Policy, Subsample
 from enfa.graphs import GraphSet
 from enfa.plan.cost import Cost
 from enfa.plan.intern import KeyTable
+from enfa.plan.slicing.cut import Cutter
 from enfa.plan.steps.by_graph import rows_by_graph
 from enfa.plan.steps.distinct import StepRows
 from enfa.plan.steps.make import step_plan_of
@@ -27,10 +28,10 @@ from enfa.plan.steps.step import Program
 from enfa.plan.steps.table import StepPlan
 from enfa.plan.steps.truncate import first_layers, shorter
 
-__all__ = ["CompiledProgram"]
+__all__ = ["CompiledDataset"]
 
 
-class CompiledProgram:
+class CompiledDataset:
     """What :func:`enfa.compile` returns. ``compiled[[3, 5]]`` is the plan of graphs 3 and 5.
 
     It holds the rows of every step and ``sources``, what these are made of; or ``graphs`` and edits, where every batch is
@@ -54,6 +55,7 @@ class CompiledProgram:
         self.rows, self.sources, self.graphs, self.y, self.graph_attr = rows, sources, graphs, y, graph_attr or {}
         self.shared = False  # whether another dataset has the same tables: then they are copied before they grow
         self._slicer: StepSlicer | None = None
+        self._cutters: dict[frozenset[tuple[int, str]], Cutter | None] = {}  # by needs
 
     @property
     def kind(self) -> str:
@@ -121,6 +123,19 @@ class CompiledProgram:
             self._slicer = StepSlicer(self.rows, self.sources, self.cls)
         return self._slicer
 
+    def cutter(self, needs: Iterable[tuple[int, str]]) -> Cutter | None:
+        """What cuts batches for a model faster than :meth:`plan`, for blocks that loaders pack; None where it cannot.
+
+        Kept, because it takes as long as many batches and several times the memory of the dataset: loaders share it.
+        """
+        key = frozenset(needs)
+        if self.rows is None:
+            return None
+        with SLICING:
+            if key not in self._cutters:
+                self._cutters[key] = Cutter(self.slicer, key) if Cutter.takes(self.slicer, key) else None
+            return self._cutters[key]
+
     def labelled(self, plan: StepPlan) -> StepPlan:
         """The plan with the labels and attributes of its graphs."""
         assert plan.graph_ids is not None
@@ -162,7 +177,7 @@ class CompiledProgram:
         none = np.zeros(len(self), np.int64)
         if self.rows is not None:
             found = rows_by_graph(self.rows, self.program, self.node_ptr, self.sub_ptr)
-            return sum((found[number] for number, _ in steps), none)
+            return sum((np.diff(found[number][0]) for number, _ in steps), none)
         pairs = np.diff(np.concatenate([[0], np.cumsum(self.sub_size)])[self.sub_ptr])
         return sum((pairs if step.kind == "pairs" else np.diff(self.node_ptr) for _, step in steps), none)
 
@@ -175,16 +190,16 @@ class CompiledProgram:
         from enfa.batch.extend import extend
 
         with SLICING:
-            self._slicer = None
+            self._slicer, self._cutters = None, {}
             return extend(self, graphs)
 
-    def first_layers(self, count: int) -> CompiledProgram:
+    def first_layers(self, count: int) -> CompiledDataset:
         """The dataset compiled for a model with fewer layers, without compiling again. The two share their tables."""
         program, rows, sources = shorter(self.program, count), None, None
         if self.rows is not None and self.sources is not None:
             rows, sources = first_layers(self.rows, self.program, count), StepSources(program, **self.sources.arrays)
         key = sealed({**self.key, "program": program_json(program)})
-        less = CompiledProgram(
+        less = CompiledDataset(
             key, self.policy, program, self.cls, rows=rows, sources=sources, graphs=self.graphs, y=self.y,
             graph_attr=self.graph_attr,
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The distinct rows of many graphs, compiled by several threads."""
+"""Many graphs, compiled chunk by chunk by several threads."""
 
 from __future__ import annotations
 
@@ -12,12 +12,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from enfa.edits import Edits
 from enfa.graphs import GraphSet
-from enfa.plan.arrange import arrange
-from enfa.plan.distinct import DistinctRows, distinct_rows_of
-from enfa.plan.merge import merge_rows
-from enfa.plan.spec import Spec
 
-__all__ = ["compile_graphs", "in_chunks"]
+__all__ = ["in_chunks"]
 
 T = TypeVar("T")
 
@@ -67,26 +63,3 @@ def in_chunks(
             yield rows
             seconds = max(bar.tasks[task].elapsed or 0.0, 1e-9)
             bar.update(task, advance=len(chunk), rate=f"{affected / seconds / 1e6:.1f} M rows/s")
-
-
-def compile_graphs(
-    graphs: GraphSet,
-    edits: Edits,
-    spec: Spec,
-    kind: np.ndarray,
-    progress: bool = False,
-    threads: int | None = None,
-) -> DistinctRows:
-    """The distinct rows of all graphs that some subgraph has, arranged by graph."""
-    result: DistinctRows | None = None
-    found = in_chunks(
-        graphs, edits, kind, lambda g, e, k: distinct_rows_of(g, e, spec, k), lambda rows: sum(rows.affected), progress, threads
-    )
-    for rows in found:
-        if result is None:
-            result = rows
-        else:
-            merge_rows(result, rows, spec.context == "input")
-    assert result is not None
-    arrange(result, edits.sub_ptr, spec.context == "input")
-    return result

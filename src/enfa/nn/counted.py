@@ -74,8 +74,8 @@ class Counted(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, weight: Tensor | None, bias: Tensor | None, copies: Tensor, uncounted: Tensor | None,
-        eps: float, group: Any,
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+        eps: float, group: Any, running: Running | None,
+    ) -> Tensor:  # fmt: skip
         if x.device.type != "cpu":
             uncounted = copies == 0
         shift = None
@@ -98,13 +98,13 @@ class Counted(torch.autograd.Function):
         out = centred * scale if bias is None else torch.addcmul(bias, centred, scale)
         ctx.save_for_backward(centred, rstd, scale, copies / total, weight)
         ctx.group, ctx.has_bias, ctx.uncounted = group, bias is not None, uncounted
-        mean = mean if shift is None else mean + shift
-        ctx.mark_non_differentiable(mean, var, total)
-        return out, mean, var, total
+        if running is not None:  # here, because checkpointing stops computing again where the last tensor is saved
+            update_running(running, mean if shift is None else mean + shift, var, total)
+        return out
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         centred, rstd, scale, part, weight = ctx.saved_tensors
         grad_bias = grad.sum(0) if ctx.uncounted is None else counted((part > 0).to(grad.dtype), grad)
         grad_weight = (grad * centred).sum(0) * rstd
@@ -118,7 +118,7 @@ class Counted(torch.autograd.Function):
             grad_x,
             grad_weight if weight is not None else None,
             grad_bias if ctx.has_bias else None,
-            *(None,) * 4,
+            *(None,) * 5,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -66,9 +67,12 @@ def _check(what: str, channels: int | Sequence[int], values: Tensor, largest: tu
 class Encoder(nn.Module):
     """Features as they are or embedded, beside the channels of the mark: the paper's cat(X, I_r)."""
 
+    names = ("in_channels", "mark_channels")  # of the model's arguments
+
     def __init__(self, channels: int | Sequence[int], hidden_channels: int, mark_channels: int) -> None:
         super().__init__()
-        self.channels, self.mark_channels = _channels("in_channels", channels), whole("mark_channels", mark_channels, 0)
+        self.channels = _channels(self.names[0], channels)
+        self.mark_channels = whole(self.names[1], mark_channels, 0)
         if isinstance(self.channels, int):
             self.embed: nn.Module = nn.Identity()
             width = self.channels
@@ -77,16 +81,22 @@ class Encoder(nn.Module):
             width = hidden_channels
         self.out_channels = width + self.mark_channels
 
-    def encoded(self, rows: Rows, marks: Rows) -> Rows:
+    def encoded(self, rows: Any, marks: Any) -> Rows:
         if not isinstance(self.channels, int):
             rows = rows.of(self.embed(rows.value))
-        return torch.cat([rows, marks.to(rows.dtype)], 1) if self.mark_channels else rows
+        beside: Any = torch.cat([rows, marks.to(rows.dtype)], 1) if self.mark_channels else rows
+        return beside
 
 
 class NodeEncoder(Encoder):
     """Rows of table 0."""
 
     def forward(self, bag: Bag) -> Rows:
+        if bag.categories:
+            raise ValueError(
+                f"Expected features in 'x' alone, got {len(bag.categories)} columns of 'x_cat' beside them, which this model "
+                f"does not read: write one that reads bag.x_cat, or embed them into 'x'"
+            )
         _check("node features", self.channels, bag.x_rows, bag.limits[0])
         marks = bag.mark
         if self.mark_channels == 0 and len(bag.mark_rows) == 1:  # nothing is marked: there is nothing to read
@@ -101,6 +111,8 @@ class NodeEncoder(Encoder):
 
 class EdgeEncoder(Encoder):
     """A row for every kind of edge."""
+
+    names = ("edge_channels", "edge_mark_channels")
 
     def forward(self, bag: Bag) -> Rows:
         marks = bag.edge_mark

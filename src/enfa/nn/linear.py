@@ -53,11 +53,11 @@ def linear_of(x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool = False
     return torch.relu(out) if relu else out
 
 
-def through(modules: nn.Sequential, x: Tensor) -> Tensor:
-    """modules(x) of a tensor; on CUDA every linear and the ReLU after it as one kernel."""
-    steps = list(modules)
-    if not accelerated(x) or any(hooked(m) for m in [modules, *steps]):
+def through(modules: nn.Module, x: Tensor) -> Tensor:
+    """modules(x) of a tensor; on CUDA every linear of a Sequential and the ReLU after it as one kernel."""
+    if type(modules) is not nn.Sequential or not accelerated(x) or any(map(hooked, [modules, *modules])):
         return modules(x)
+    steps = list(modules)
     done = False
     for module, after in zip(steps, [*steps[1:], None]):
         if done:

@@ -9,7 +9,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.overrides import handle_torch_function, has_torch_function_unary
 
-from enfa.nn.counted import Counted, update_running
+from enfa.nn.counted import Counted, uncounted_rows
 
 __all__ = ["CountedBatchNorm", "across_processes", "process_group"]
 
@@ -68,7 +68,5 @@ def across_processes(
     wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
     with torch.autocast(x.device.type, enabled=False):
         weight, bias = (None if w is None else w.to(wide.dtype) for w in (weight, bias))
-        out, mean, var, total = Counted.apply(wide, weight, bias, copies.to(wide.dtype), None, eps, group)
-    if running is not None:
-        update_running(running, mean, var, total)
+        out = Counted.apply(wide, weight, bias, copies.to(wide.dtype), uncounted_rows(copies), eps, group, running)
     return out.to(x.dtype)

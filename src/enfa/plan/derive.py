@@ -7,7 +7,6 @@ everything there, and carries it from device to device; one that has not gets it
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,11 @@ from torch import Tensor
 
 from enfa.plan.kernels.order import add_up, merge_own, split_long
 from enfa.plan.order import Lists, SparseMap, by_value, sparse_map
-from enfa.plan.table import Layer, Links, Plan, Readout, Sums
+from enfa.plan.table import Links, Sums
 
 __all__ = [
-    "FEW_KINDS", "KIND_CHUNK", "bag_map", "bag_sizes", "edge_index", "graph_degrees", "incoming_map", "kind_lists",
-    "lower", "lowered", "merged_map", "multisets", "pool_map", "readers", "readouts", "row_map", "segment_ids",
-    "sorted_ptr", "sums_map", "target_rows",
+    "FEW_KINDS", "KIND_CHUNK", "edge_index", "graph_degrees", "incoming_map", "kind_lists", "lowered", "merged_map", "readers",
+    "segment_ids", "sorted_ptr", "sums_map", "target_rows",
 ]  # fmt: skip
 
 FEW_KINDS = 16  # of so few the sums fit into a GPU's registers, and messages need not stand by kind
@@ -117,16 +115,6 @@ def sums_map(sums: Sums, size: int) -> SparseMap:
     return _kept(sums.cache, "sum", lambda: sparse_map(sums.ptr, sums.row, size, sums.count))
 
 
-def bag_sizes(sums: Sums) -> Tensor:
-    """int64 [n]: the sum of the counts of every list, at least 1."""
-
-    def make() -> Tensor:
-        total = torch.zeros(len(sums.ptr) - 1, dtype=torch.int64, device=sums.ptr.device)
-        return total.index_add_(0, segment_ids(sums.ptr, len(sums.row)), sums.count.long()).clamp_(min=1)
-
-    return _kept(sums.cache, "sizes", make)
-
-
 def lowered(sums: Sums, own: Tensor, rows: int) -> Sums:
     """Over each row's own row instead. Rows that an edit has not reached one layer earlier cancel: the lists get shorter."""
     raw = [t.cpu().numpy() for t in (own, sums.ptr, sums.row, sums.count)]
@@ -135,100 +123,3 @@ def lowered(sums: Sums, own: Tensor, rows: int) -> Sums:
     length = add_up(*raw, place, *net, ptr, *new)
     found = Sums(torch.from_numpy(ptr), *(torch.from_numpy(part[:length]) for part in new))
     return found if own.device.type == "cpu" else found.to(own.device)
-
-
-def lower(readout: Readout, layer: Layer, rows: int) -> Readout:
-    """The same readout over the table before ``layer``, of so many rows: every row's own row one layer earlier."""
-    own = layer.previous
-    base, root, nodes = readout.base_row, readout.root_row, readout.nodes
-    return replace(
-        readout,
-        base_row=None if base is None else own.index_select(0, base),
-        delta=lowered(readout.delta, own, rows),
-        root_row=None if root is None else own[root],
-        nodes=None if nodes is None else lowered(nodes, own, rows),
-    )
-
-
-def readouts(plan: Plan) -> list[Readout]:
-    """Readouts of tables 1…L."""
-
-    def make() -> list[Readout]:
-        found = [plan.readout]
-        for layer, before in zip(plan.layers[:0:-1], plan.layers[-2::-1]):
-            found.insert(0, lower(found[0], layer, before.num_rows))
-        return found
-
-    return _kept(plan.cache, "readouts", make)
-
-
-def row_map(readout: Readout, size: int, num_graphs: int) -> SparseMap:
-    """From rows to the sums of every delta and, behind them, of every graph's base rows."""
-
-    def make() -> SparseMap:
-        delta, base, of_base = readout.delta, readout.base_row, readout.base_graph
-        if base is None or of_base is None:
-            return sparse_map(delta.ptr, delta.row, size, delta.count)
-        first = sorted_ptr(of_base, num_graphs)
-        ptr = torch.cat([delta.ptr, (first[1:] + len(delta.row)).to(torch.int32)])
-        weight = torch.cat([delta.count, torch.ones_like(base, dtype=delta.count.dtype)])
-        return sparse_map(ptr, torch.cat([delta.row, base]), size, weight)
-
-    return _kept(readout.cache, "rows", make)
-
-
-def pool_map(readout: Readout, num_graphs: int) -> SparseMap:
-    """From the sums of :func:`row_map` to subgraphs: a delta, and the base rows of its graph where there are any."""
-
-    def make() -> SparseMap:
-        deltas, subs = len(readout.delta.ptr) - 1, len(readout.sub_delta)
-        if readout.base_row is None:
-            return sparse_map(torch.arange(subs + 1, device=readout.sub_delta.device), readout.sub_delta, deltas)
-        of_graph = readout.sub_graph if readout.sub_base is None else readout.sub_base
-        pair = torch.stack([readout.sub_delta, of_graph + deltas], 1).reshape(-1)
-        ptr = torch.arange(0, 2 * subs + 1, 2, device=pair.device)
-        if readout.sub_base is not None:  # some have their delta alone
-            has = pair < deltas + num_graphs
-            pair, ptr = pair[has], torch.cat([ptr[:1], has.cumsum(0)])[ptr]
-        return sparse_map(ptr, pair, deltas + num_graphs)
-
-    return _kept(readout.cache, "pool", make)
-
-
-def multisets(readout: Readout, rows: int, num_graphs: int) -> Sums:
-    """The rows of every subgraph with their multiplicities, all > 0. As long as the bags: n squared at worst."""
-
-    def make() -> Sums:
-        delta, subs, device = readout.delta, len(readout.sub_delta), readout.sub_delta.device
-        length = delta.ptr.diff()[readout.sub_delta]
-        sub = torch.repeat_interleave(torch.arange(subs, device=device), length)
-        first = torch.repeat_interleave(delta.ptr[readout.sub_delta] - length.cumsum(0) + length, length)
-        entry = first + torch.arange(len(sub), device=device)
-        key, count = sub * rows + delta.row[entry], delta.count[entry].long()
-        if readout.base_row is not None and readout.base_graph is not None:
-            ptr = sorted_ptr(readout.base_graph, num_graphs)
-            length = ptr.diff()[readout.sub_graph]
-            if readout.sub_base is not None:
-                length = length * (readout.sub_base < num_graphs)
-            sub = torch.repeat_interleave(torch.arange(subs, device=device), length)
-            first = torch.repeat_interleave(ptr[readout.sub_graph] - length.cumsum(0) + length, length)
-            node = first + torch.arange(len(sub), device=device)
-            key = torch.cat([key, sub * rows + readout.base_row[node]])
-            count = torch.cat([count, torch.ones_like(node)])
-        key, place = torch.unique(key, return_inverse=True)
-        count = torch.zeros_like(key).index_add_(0, place, count)
-        key, count = key[count > 0], count[count > 0]
-        return Sums(sorted_ptr(key // max(rows, 1), subs), key % max(rows, 1), count)
-
-    return _kept(readout.cache, "multisets", make)
-
-
-def bag_map(readout: Readout, num_graphs: int) -> SparseMap:
-    """From subgraphs to graphs."""
-
-    def make() -> SparseMap:
-        subs = len(readout.sub_graph)
-        index = torch.arange(subs, device=readout.sub_graph.device)
-        return sparse_map(sorted_ptr(readout.sub_graph, num_graphs), index, subs)
-
-    return _kept(readout.cache, "bag", make)

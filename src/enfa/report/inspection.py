@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from torch_geometric.data import Data
 
-from enfa.batch.programs import CompiledProgram
+from enfa.batch.programs import CompiledDataset
 from enfa.edits import Policy
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
@@ -66,7 +66,7 @@ def inspect_bags(graphs: Sequence[Data], policy: Policy, layers: int, batch_size
     }
 
 
-def _in_batches(compiled: CompiledProgram, batch_size: int) -> float:
+def _in_batches(compiled: CompiledDataset, batch_size: int) -> float:
     """Conventional rows to distinct rows, over some random batches."""
     order = np.random.default_rng(0).permutation(len(compiled))
     size = min(batch_size, len(order))

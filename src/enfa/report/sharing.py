@@ -11,7 +11,7 @@ from enfa.edits import DELETE, Edits, Policy
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
 from enfa.plan.expand import expand
-from enfa.plan.steps.classes import row_classes
+from enfa.plan.steps.classes import step_classes
 from enfa.plan.steps.full import full_step_plan
 from enfa.plan.steps.make import step_plan_of
 from enfa.plan.steps.step import Program
@@ -84,7 +84,7 @@ def sharing_of(graph: Data, policy: Policy, program: Program) -> Sharing:
     edits, nodes = edits_by(policy, graphs), graphs.num_nodes
     bag = expand(graphs, edits, edges=False)
     passed = [n for n, step in enumerate(program.steps) if step.kind == "pairs"]
-    every = row_classes(full_step_plan(graphs, _with_unedited(edits), program))
+    every = step_classes(full_step_plan(graphs, _with_unedited(edits), program))
     tables = [every[n] for n in passed]  # pairs, and behind them the unedited nodes
     bases, rows = [], []
     for table in tables:

@@ -8,7 +8,7 @@ from typing import Any
 from torch_geometric.data import Data
 
 from enfa.batch.file.storage import stored_bytes
-from enfa.batch.programs import CompiledProgram
+from enfa.batch.programs import CompiledDataset
 from enfa.edits import Policy
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
@@ -23,7 +23,7 @@ PARTS = ("edges", "pairs", "features", "rest")
 _SOURCES = ("x", "marks", "edge_attr", "edge_marks", "start_feature", "start_graph")
 
 
-def distinct_bytes(compiled: CompiledProgram) -> dict[str, int]:
+def distinct_bytes(compiled: CompiledDataset) -> dict[str, int]:
     """Bytes of the file that ``compiled.save`` writes, by what they are; headers and labels are in ``rest``.
 
     ``edges``: the keys of the rows that pass messages; ``pairs``: what the pools need, a number for each subgraph, the lists of

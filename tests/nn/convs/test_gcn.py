@@ -6,7 +6,7 @@ def test_formula() -> None:
     d = [n + 1 for n in DEGREE]
     check_formula(
         "gcn",
-        lambda conv, x, _, own, incoming: conv.linear(
+        lambda conv, x, _, own, incoming: conv.update(
             x[own] / d[own] + sum(x[r] / (d[r] * d[own]) ** 0.5 for r, _ in incoming)
         ),
     )

@@ -36,7 +36,7 @@ from enfa.testing import degenerate_graphs, random_graphs
         ({"bag": "max"}, ValueError, "Expected bag to be one of mean, sum, got 'max'"),
         ({"jk": "lsat"}, ValueError, r"Expected jk to be one of last, concat, sum, got 'lsat' \(did you mean 'last'"),
         ({"norm": "graph"}, ValueError, "Expected norm to be one of batch, layer, None, got 'graph'"),
-        ({"share": "all"}, ValueError, "Expected share to be 'dataset' or 'graph', got 'all'"),
+        ({"share": "all"}, ValueError, "Expected share to be 'dataset', 'graph' or None, got 'all'"),
         ({"dropout": 1.0}, ValueError, "Expected a dropout probability from 0 to below 1, got 1.0"),
         ({"dropout": math.nan}, ValueError, "Expected a dropout probability from 0 to below 1, got nan"),
         ({"dropout": -0.1}, ValueError, "Expected a dropout probability from 0 to below 1, got -0.1"),
@@ -60,7 +60,7 @@ def test_runs_on_plans_only() -> None:
 def test_one_row_per_graph(model: type, jk: str) -> None:
     graphs = random_graphs(4, 6) + list(degenerate_graphs().values())
     made = model(3, 5, 7, 3, jk=jk).eval()
-    out = made(enfa.make_plan(graphs, enfa.NodeMarking(), made.spec))
+    out = made(enfa.make_plan(graphs, enfa.NodeMarking(), made))
     assert out.shape == (len(graphs), 7) and bool(out.isfinite().all())
 
 
@@ -70,9 +70,9 @@ def test_in_eval_a_graph_does_not_see_its_batch(context: str | None, kind: str) 
     graphs = random_graphs(5, 7, seed=3)
     made = enfa.DSSGNN(3, 5, 2, 3, context=context) if context else enfa.DSGNN(3, 5, 2, 3)
     made = made.double().eval()
-    together = made(enfa.make_plan(graphs, enfa.NodeMarking(), made.spec, kind))
+    together = made(enfa.make_plan(graphs, enfa.NodeMarking(), made, kind))
     for g, graph in enumerate(graphs):
-        alone = made(enfa.make_plan([graph], enfa.NodeMarking(), made.spec, kind))
+        alone = made(enfa.make_plan([graph], enfa.NodeMarking(), made, kind))
         assert torch.allclose(alone[0], together[g], rtol=1e-10, atol=1e-12)
 
 
@@ -83,23 +83,32 @@ def test_the_numbers_of_nodes_do_not_matter() -> None:
     other.x, other.edge_index = graph.x[order], order.argsort()[graph.edge_index]
     model = enfa.DSSGNN(3, 5, 2, 3, "gine", edge_channels=2).double().eval()
     for policy in (enfa.NodeMarking(), enfa.NodeDeletion(), enfa.EdgeDeletion()):
-        a, b = (model(enfa.make_plan([g], policy, model.spec)) for g in (graph, other))
+        a, b = (model(enfa.make_plan([g], policy, model)) for g in (graph, other))
         assert torch.allclose(a, b, rtol=1e-10)
+
+
+def _traced(*args: object, **options: object) -> enfa.Program:
+    graphs = random_graphs(2, 5, edge_channels=[5])
+    return enfa.trace(enfa.DSGNN(3, 4, 2, 2, *args, **options), graphs, enfa.NodeMarking())  # type: ignore[arg-type]
 
 
 def test_rows_are_shared_within_a_graph_where_dropout_would_strike_all() -> None:
     def share(**options: object) -> str:
-        return enfa.DSGNN(3, 4, 2, 2, **options).spec.share
+        return _traced(**options).share
 
     assert [share(), share(dropout=0.1)] == ["dataset", "graph"]
     assert share(dropout=0.1, share="dataset") == "dataset"
     assert share(dropout=0.1, independent_dropout=True) == "dataset"
 
 
-def test_the_spec_holds_what_convs_read() -> None:
-    assert enfa.DSGNN(3, 4, 2, 2, "gcn").spec == enfa.Spec(2, degrees=True)
-    assert enfa.DSGNN(3, 4, 2, 2, "gine", edge_channels=[5]).spec == enfa.Spec(2, edge_attr=True)
-    assert enfa.DSGNN(3, 4, 2, 2, "gin").spec == enfa.Spec(2)
+@pytest.mark.parametrize(
+    ("conv", "start", "edges"), [("gin", "", ""), ("gcn", " with degrees", ""), ("gine", "", " with edges")]
+)
+def test_the_program_holds_what_convs_read(conv: str, start: str, edges: str) -> None:
+    found = _traced(conv, edge_channels=[5] if conv == "gine" else None)
+    expected = [f"start{start}", f"propagate 0{edges}", f"propagate 1{edges}", "pool 2", "pool 3"]
+    assert [str(step) for step in found.steps] == expected and found.counted
+    assert not _traced(conv, edge_channels=[5] if conv == "gine" else None, norm="layer").counted
 
 
 @pytest.mark.parametrize("model", [enfa.DSGNN, enfa.DSSGNN])
@@ -120,9 +129,9 @@ def test_graphs_may_have_edge_attributes_that_the_model_does_not_read() -> None:
     """As in PyG."""
     graphs = random_graphs(4, 7, seed=1, edge_channels=2)
     model = enfa.DSGNN(3, 4, 2, 2).double().eval()
-    plan = enfa.make_plan(graphs, enfa.NodeMarking(), model.spec)
+    plan = enfa.make_plan(graphs, enfa.NodeMarking(), model)
     without = [Data(x=g.x, edge_index=g.edge_index) for g in graphs]
-    assert torch.equal(model(plan), model(enfa.make_plan(without, enfa.NodeMarking(), model.spec)))
+    assert torch.equal(model(plan), model(enfa.make_plan(without, enfa.NodeMarking(), model)))
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -130,15 +139,15 @@ def test_hooks_are_called() -> None:
     """Of linears, whose weights some hooks make, and of the modules that hold them."""
     graphs = random_graphs(4, 6, channels=2)
     model = enfa.DSGNN(2, 6, 1, 2).double().train()
-    plan = enfa.make_plan(graphs, enfa.NodeMarking(), model.spec)
-    linear = model.layers[0].conv.mlp[0]
+    plan = enfa.make_plan(graphs, enfa.NodeMarking(), model)
+    linear = model.layers[0].conv.update[0]
     torch.nn.utils.weight_norm(linear)
     before = model(plan)
     with torch.no_grad():
         linear.weight_g[:3] = 0.0  # a smaller one alone would be undone by the norm
     assert not torch.allclose(model(plan), before, rtol=1e-3)
     called: list[str] = []
-    for name in ("layers.1.conv", "layers.1.conv.mlp", "layers.1.conv.mlp.0", "layers.1.conv.mlp.3", "subgraph_mlp"):
+    for name in ("layers.1.conv", "layers.1.conv.update", "layers.1.conv.update.0", "layers.1.conv.update.3", "subgraph_mlp"):
         model.get_submodule(name).register_forward_hook(lambda *_, name=name: called.append(name))
     out = model(plan)
     assert len(set(called)) == 5
@@ -149,7 +158,7 @@ def test_hooks_are_called() -> None:
 
 def test_second_derivatives_are_refused() -> None:
     model = enfa.DSGNN(2, 6, 1, 2).double().train()
-    plan = enfa.make_plan(random_graphs(4, 6, channels=2), enfa.NodeMarking(), model.spec)
+    plan = enfa.make_plan(random_graphs(4, 6, channels=2), enfa.NodeMarking(), model)
     first = torch.autograd.grad(model(plan).sum(), list(model.parameters()), create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         sum(grad.square().sum() for grad in first).backward()  # type: ignore[union-attr]

@@ -10,7 +10,7 @@ from enfa.testing import random_graphs
 def test_runs_as_written() -> None:
     graphs = random_graphs(4, 8, channels=3)
     model = enfa.DSGNN(in_channels=3, hidden_channels=32, out_channels=2, num_layers=4, conv="gin")
-    plan = enfa.make_plan(graphs, policy=enfa.NodeMarking(), spec=model.spec, kind="distinct")
+    plan = enfa.make_plan(graphs, policy=enfa.NodeMarking(), model=model, kind="distinct")
     assert model(plan).shape == (4, 2)
     cost = plan.cost()
     assert len(cost.rows) == len(cost.edges) == 4 and cost.bytes > 0
@@ -30,7 +30,7 @@ def test_takes_a_conv_as_users_write_it() -> None:
 def test_state_moves_to_another_model() -> None:
     graphs = random_graphs(3, 6)
     one, other = enfa.DSGNN(3, 4, 2, 2, dropout=0.3), enfa.DSGNN(3, 4, 2, 2, dropout=0.3)
-    plan = enfa.make_plan(graphs, enfa.NodeMarking(), one.spec)
+    plan = enfa.make_plan(graphs, enfa.NodeMarking(), one)
     one(plan)
     other.load_state_dict(one.state_dict())
     torch.manual_seed(0)

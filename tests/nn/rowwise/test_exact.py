@@ -10,6 +10,7 @@ import torch.multiprocessing as mp
 from small_bag import ROWS, Dropping, rows_of, small_bag, small_graphs, values
 from torch import Tensor, nn
 from torch.nn.modules._functions import SyncBatchNorm
+from torch_geometric.data import Data
 from two_ranks import rank_of_two, shared_bag
 
 import enfa
@@ -51,6 +52,19 @@ def test_batch_norms_count(number: int, training: bool) -> None:
         torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
 
 
+def test_a_call_without_rows_counts_and_changes_no_statistics() -> None:
+    """The one node of the graph is deleted in its one subgraph."""
+    model = enfa.DSGNN(3, 4, 2, 2)
+    alone = Data(x=torch.ones(1, 3), edge_index=torch.empty(2, 0, dtype=torch.long))
+    for kind in ("full", "distinct"):
+        model(enfa.make_plan([alone], enfa.NodeDeletion(), model, kind))
+    reference = nn.BatchNorm1d(4)
+    for _ in range(2):
+        reference(torch.empty(0, 4))
+    for found, expected in zip(model.layers[0].norm.buffers(), reference.buffers()):
+        assert torch.equal(found, expected)
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_counts_do_not_round(dtype: torch.dtype) -> None:
     bag = shared_bag()
@@ -78,19 +92,17 @@ def test_what_cannot_be_counted() -> None:
 
 
 @pytest.mark.parametrize("shape", [(), (4,), (2, 3)])
-@pytest.mark.parametrize("drop", [nn.Dropout, enfa.KeyedDropout])
-def test_dropout_masks_are_of_what_a_row_is(drop, shape: tuple[int, ...]) -> None:
+def test_dropout_masks_are_of_what_a_row_is(shape: tuple[int, ...]) -> None:
     bag = small_bag("distinct", Dropping())
     x = values(bag.tables[0].num_rows, *shape)
     found = []
     for _ in range(2):
         torch.manual_seed(3)
-        found.append(drop(0.5)(rows_of(bag, x)).value)
-    if drop is nn.Dropout:  # a KeyedDropout draws a seed when it is made
-        assert torch.equal(*found)
+        found.append(nn.Dropout(0.5)(rows_of(bag, x)).value)
+    assert torch.equal(*found)
     kept = found[0] != 0
     torch.testing.assert_close(found[0][kept], x[kept] * 2)
-    module = drop(0.3).eval()
+    module = nn.Dropout(0.3).eval()
     assert torch.equal(module(rows_of(bag, x)).value, x)
 
 
@@ -120,24 +132,16 @@ def test_dropout_that_tracing_did_not_see_is_refused() -> None:
         nn.Dropout(0.5)(rows_of(small_bag(), values(ROWS, 64)))
 
 
-@pytest.mark.parametrize("drop", [nn.Dropout(0.2), enfa.KeyedDropout(0.2)])
-def test_dropout_is_noted_in_evaluation_too(drop: nn.Module) -> None:
+def test_dropout_is_noted_in_evaluation_too() -> None:
     class Dropped(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.drop = drop
+            self.drop = nn.Dropout(0.2)
 
         def forward(self, bag) -> Tensor:
             return bag.pool(bag.pool(self.drop(bag.x)))
 
     assert trace(Dropped(), check_graphs(small_graphs()), enfa.NodeMarking()).share == "graph"
-
-
-def test_independent_masks_are_of_the_full_plan() -> None:
-    drop = enfa.KeyedDropout(0.5, independent=True)
-    assert drop(rows_of(small_bag("full"), torch.ones(ROWS, 8))).value.unique().tolist() == [0.0, 2.0]
-    with pytest.raises(ValueError, match="Expected the full plan"):
-        drop(rows_of(small_bag("distinct"), torch.ones(ROWS, 8)))
 
 
 def test_counted_batch_norm_over_processes() -> None:

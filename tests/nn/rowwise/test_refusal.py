@@ -7,7 +7,8 @@ import torch
 from operation_cases import operands
 from small_bag import ROWS, rows_of, small_bag
 
-from enfa.nn.bag import Rows, axes
+from enfa.nn.bag import Rows
+from enfa.nn.rowwise import axes
 from enfa.nn.rowwise.operations import HANDLERS
 
 BAG = small_bag()

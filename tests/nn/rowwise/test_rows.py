@@ -10,11 +10,10 @@ import threading
 import numpy as np
 import pytest
 import torch
-from small_bag import ROWS, rows_of, small_bag, small_graphs, values
-from tests.nn.bag.models import Knowledge, Net
+from bag_models import Knowledge, Net
+from small_bag import ROWS, Dropping, random_bits, rows_of, small_bag, small_graphs, values
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
-from torch_geometric.data import Data
 from torch_geometric.nn import MLP, GINConv
 
 from enfa.edits import NodeMarking
@@ -25,17 +24,6 @@ REFUSAL = "plans would give different results"
 
 def _h(width: int = 4) -> Rows:
     return rows_of(small_bag(), values(ROWS, width).requires_grad_() * 1)
-
-
-def _graphs(count: int, seed: int = 0) -> list:
-    """Random ones, with three feature columns."""
-    random, found = torch.Generator().manual_seed(seed), []
-    for _ in range(count):
-        n = int(torch.randint(4, 9, (), generator=random))
-        upper = (torch.rand(n, n, generator=random) < 0.4).triu(1)
-        x = torch.randint(2, (n, 3), generator=random).float()
-        found.append(Data(x=x, edge_index=(upper | upper.T).nonzero().T.contiguous()))
-    return found
 
 
 @pytest.mark.parametrize(
@@ -180,7 +168,7 @@ class _Part(nn.Module):
 
 @pytest.mark.parametrize("kind", ["full", "distinct"])
 def test_checkpoints_give_the_same_gradients(kind: str) -> None:
-    bag = small_bag(kind)
+    bag = small_bag(kind, Dropping())
     results = []
     for again in (False, True):
         torch.manual_seed(1)
@@ -190,7 +178,8 @@ def test_checkpoints_give_the_same_gradients(kind: str) -> None:
         out = checkpoint(part, h, use_reentrant=False) if again else part(h)
         bag.pool(bag.pool(out)).square().sum().backward()
         results.append([out.value, x.grad, *(p.grad for p in part.parameters())])
-    assert all(torch.equal(a, b) for a, b in zip(*results))
+    for a, b in zip(*results):  # the gradient of a bias before a norm is 0, or 0 up to rounding
+        torch.testing.assert_close(a, b, rtol=1e-13, atol=1e-13)
 
 
 def test_reentrant_checkpoints_are_refused() -> None:
@@ -250,7 +239,7 @@ def test_compiled_modules_run_as_they_are() -> None:
 
 def test_two_threads_with_two_models() -> None:
     """Dropout draws from PyTorch's one generator, so it is off here."""
-    graphs = _graphs(6)
+    graphs = random_bits(6)
     models = [Net().double(), Knowledge().double().eval()]
     bags = [make_plan(graphs, NodeMarking(), model) for model in models]
     expected = [_pass(model, bag) for model, bag in zip(models, bags)]

@@ -15,7 +15,7 @@ def _step(model: nn.Module, kind: str, device: str) -> list[Tensor]:
     graphs = random_graphs(2, 5, seed=1, channels=[5, 3], edge_channels=[8, 3])
     graphs += list(degenerate_graphs([5, 3], [8, 3], 2).values())[:3]
     model = copy.deepcopy(model).to(device).train()
-    out = model(enfa.make_plan(graphs, enfa.NodeMarking(), model.spec, kind).to(device))
+    out = model(enfa.make_plan(graphs, enfa.NodeMarking(), model, kind).to(device))
     (out * torch.linspace(-1, 1, out.numel(), dtype=out.dtype, device=device).view_as(out)).sum().backward()
     return [out, *(p.grad for p in model.parameters()), *model.buffers()]  # type: ignore[list-item]
 

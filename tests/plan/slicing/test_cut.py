@@ -13,7 +13,7 @@ from cases import POLICIES
 from torch_geometric.data import Data
 
 import enfa
-from enfa.batch.programs import compile_program
+from enfa.batch.compile_program import compile_program
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
 from enfa.graphs.join import join as join_graphs
@@ -21,11 +21,13 @@ from enfa.nn.bag import Bag, trace
 from enfa.plan.derive import merged_map, sums_map
 from enfa.plan.order import SparseMap
 from enfa.plan.slicing.cut import MOST, Cutter, Join
+from enfa.plan.slicing.making import Making
+from enfa.plan.slicing.sources import Bags
 from enfa.plan.steps.distinct import step_rows_of
 from enfa.plan.steps.lists import list_sizes
 from enfa.plan.steps.make import sources_of_steps
 from enfa.plan.steps.merge import merge_steps
-from enfa.plan.steps.slice import Bags, Making, StepSlicer
+from enfa.plan.steps.slice import StepSlicer
 from enfa.plan.steps.step import Program, Step
 from enfa.plan.steps.table import StepPlan
 from enfa.testing import degenerate_graphs, random_graphs
@@ -61,9 +63,7 @@ BATCHES = [[0, 2, 5, 7], [7, 6, 1, 0], [1, 0, 3, 2], [4, 2, 3, 6], [3], []]
 
 
 def _slicer(graphs: list[Data], policy: enfa.Policy, program: Program) -> StepSlicer:
-    slicer = compile_program(graphs, policy, program, Bag, False)._slicer
-    assert slicer is not None
-    return slicer
+    return compile_program(graphs, policy, program, Bag, progress=False).slicer
 
 
 def _sliced(slicer: StepSlicer, graphs: np.ndarray, joins: dict[tuple[int, str], Join], pool: int) -> StepPlan:
@@ -207,8 +207,7 @@ def test_rows_that_are_numbered_otherwise_are_the_same_rows() -> None:
     graphs = [g for g in random_graphs(4, 12, seed=2) for _ in range(2)]
     model = Net().double().eval()
     program = trace(model, check_graphs(graphs), enfa.NodeMarking())
-    slicer = compile_program(graphs, enfa.NodeMarking(), program, Bag, False, dtype=np.float64)._slicer
-    assert slicer is not None
+    slicer = compile_program(graphs, enfa.NodeMarking(), program, Bag, progress=False, dtype=np.float64).slicer
     cutter = Cutter(slicer, program.needs)
     for chosen in ([0, 2, 5, 7], [7, 6, 1, 0]):
         one: Any = slicer.plan(np.array(chosen))

@@ -1,38 +1,37 @@
+"""Classes of equal rows are the rows of the distinct plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from bag_models import MODELS
-from torch import nn
+from cases import EVERY
+from drawn import OWN, Drawn
+from step_rows import Numbers, of_plan
 
-from enfa import DSGNN, DSSGNN, EdgeDeletion, EgoNets, NodeDeletion, NodeMarking, Policy, make_plan
-from enfa.plan.steps.classes import row_classes
+from enfa.nn.bag import make_plan, trace
+from enfa.plan.steps.classes import step_classes
 from enfa.testing import degenerate_graphs, random_graphs
 
-OWN = {
-    "plain": lambda marks: DSGNN(3, 4, 2, 3, mark_channels=marks),
-    "degrees": lambda marks: DSGNN(3, 4, 2, 2, "gcn", mark_channels=marks),
-    "edges": lambda marks: DSGNN(3, 4, 2, 2, "gine", edge_channels=2, mark_channels=marks),
-    "within a graph": lambda marks: DSGNN(3, 4, 2, 2, share="graph", mark_channels=marks),
-    "dss": lambda marks: DSSGNN(3, 4, 2, 2, "gcn", "dss", mark_channels=marks),
-    "identity": lambda marks: DSSGNN(3, 4, 2, 2, "gin", "identity", mark_channels=marks),
-    "mpnn": lambda marks: DSSGNN(3, 4, 2, 2, "gin", "mpnn", mark_channels=marks),
-    **{model.__name__: model for model in MODELS if model.__name__ != "Molecules"},
-}
 
-
-@pytest.mark.parametrize("policy", [NodeMarking(), NodeDeletion(), EdgeDeletion(), EgoNets(1, mark=True)], ids=repr)
-@pytest.mark.parametrize("name", OWN)
-def test_classes_are_the_rows_of_the_distinct_plan(policy: Policy, name: str) -> None:
-    model: nn.Module = OWN[name](policy.mark_channels)
-    graphs = random_graphs(6, seed=3, edge_channels=2) + list(degenerate_graphs(edge_channels=2).values())
-    full, ego, distinct = (make_plan(graphs, policy, model, kind) for kind in ("full", "ego", "distinct"))
-    of_ego, of_distinct = row_classes(ego), row_classes(distinct)
-    for number, classes in enumerate(row_classes(full)):
-        if full.program.steps[number].kind not in ("pairs", "nodes"):
-            # a pool is told apart by the lists that it adds up, and each graph has a row of its own
-            assert len(of_distinct[number]) >= len(np.unique(of_distinct[number])) == len(np.unique(classes))
-            continue
-        assert len(np.unique(of_distinct[number])) == len(of_distinct[number]), "a row of the distinct plan is there twice"
-        assert len(np.unique(of_ego[number])) == len(of_distinct[number]) == len(np.unique(classes))
-        copies = distinct.tables[number].copies
-        if copies is not None:
-            assert sorted(copies.tolist()) == sorted(np.unique(classes, return_counts=True)[1].tolist())
+@pytest.mark.parametrize(("seed", "name"), list(enumerate([*EVERY, *EVERY], 200)))
+def test_classes_are_the_rows_of_the_distinct_plan(seed: int, name: str) -> None:
+    graphs = random_graphs(5, 6, seed=3, edge_channels=2)
+    for graph in graphs[:3]:
+        graph.x.fill_(1.0)
+    graphs += [*degenerate_graphs(3, 2).values(), graphs[0]]
+    model = Drawn(seed, EVERY[name], 2, 4, name in OWN, name in OWN)
+    program = replace(trace(model, graphs, EVERY[name]), counted=True)
+    full, ego, distinct = (make_plan(graphs, EVERY[name], program, kind) for kind in ("full", "ego", "distinct"))
+    number, split = Numbers(), False
+    for step, table, *classes in zip(program.steps, distinct.tables, *map(step_classes, (full, ego, distinct)), strict=True):
+        counts = [len(np.unique(rows)) for rows in classes]
+        split |= table.parts is not None
+        assert counts[0] == counts[1] == counts[2], step
+        if not split and step.kind != "graphs":
+            assert counts[2] == table.num_rows, f"{step}: a row of the distinct plan is there twice"
+            assert sorted(np.bincount(classes[0])) == sorted(table.copies.tolist()), step
+    for rows, classes in zip(of_plan(number, full), step_classes(full), strict=True):
+        # the same partition of all pairs, nodes, subgraphs or graphs: as many classes as pairs of classes
+        assert len({*zip(rows, classes.tolist())}) == len(set(rows)) == len(set(classes.tolist()))

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import MLP, GINConv, GINEConv
 
 import enfa
-from enfa.batch.programs import compile_program, in_precision
+from enfa.batch.compile_program import compile_program, in_precision
 from enfa.edits import Edits
 from enfa.edits.check import edits_by
 from enfa.graphs import GraphSet, check_graphs
@@ -53,9 +53,8 @@ def _compiled(model: nn.Module, policy: enfa.Policy, **changes: Any) -> tuple[St
     checked = check_graphs(GRAPHS)
     graphs, edits = in_precision(checked, edits_by(policy, checked), np.float64)
     program = replace(trace(model, checked, policy), **changes)
-    compiled = compile_program(GRAPHS, policy, program, Bag, False, dtype=np.float64)
-    assert compiled._slicer is not None
-    return compiled._slicer, program, graphs, edits
+    compiled = compile_program(GRAPHS, policy, program, Bag, progress=False, dtype=np.float64)
+    return compiled.slicer, program, graphs, edits
 
 
 def _draw(rng: np.random.Generator, sub_ptr: np.ndarray, graphs: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -17,7 +18,7 @@ import enfa
 from enfa.batch.compile_program import in_precision
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
-from enfa.nn.bag import Bag, make_plan, trace
+from enfa.nn.bag import Bag, trace
 from enfa.plan.arrays import Arrays
 from enfa.plan.steps.distinct import step_rows_of
 from enfa.plan.steps.make import sources_of_steps
@@ -30,8 +31,8 @@ GRAPHS.append(GRAPHS[0])
 NAMES = [name for name, policy in EVERY.items() if not isinstance(policy, enfa.Subsample)]
 
 
-def _slicer(model: nn.Module, policy: enfa.Policy, **changes: Any) -> StepSlicer:
-    checked = check_graphs(GRAPHS)
+def _slicer(model: nn.Module, policy: enfa.Policy, chosen: Sequence[int] = range(len(GRAPHS)), **changes: Any) -> StepSlicer:
+    checked = check_graphs([GRAPHS[g] for g in chosen])
     graphs, edits = in_precision(checked, edits_by(policy, checked), np.float64)
     program = replace(trace(model, checked, policy), **changes)
     sources, start = sources_of_steps(graphs, edits, program)
@@ -52,10 +53,11 @@ def test_slices_are_plans_of_their_graphs(seed: int, name: str) -> None:
     slicer, rng = _slicer(model, EVERY[name]), np.random.default_rng(seed)
     several = [rng.permutation(len(GRAPHS))[: rng.integers(3, len(GRAPHS) + 1)] for _ in range(4)]
     for chosen in (*several, several[0], np.arange(len(GRAPHS))):
-        found = slicer.plan(chosen)
-        alone = make_plan([GRAPHS[g] for g in chosen], EVERY[name], model)
-        for step, mine, theirs in zip(found.program.steps, found.tables, alone.tables, strict=True):
-            assert (mine.num_rows, mine.total) == (theirs.num_rows, theirs.total), step
+        found: Any = slicer.plan(chosen)
+        alone: Any = _slicer(model, EVERY[name], chosen).plan(np.arange(len(chosen)))
+        for number, (mine, theirs) in enumerate(zip(found.tables, alone.tables, strict=True)):
+            step = found.program.steps[number]
+            assert (found.num_rows(number), mine.total) == (alone.num_rows(number), theirs.total), step
             assert mine.copies is None or sorted(mine.copies.tolist()) == sorted(theirs.copies.tolist()), step
         assert found.graph_ids is not None and found.graph_ids.tolist() == chosen.tolist()
         assert (found.num_nodes, found.num_subgraphs) == (alone.num_nodes, alone.num_subgraphs)
@@ -75,7 +77,7 @@ def test_a_slice_of_one_graph_or_of_none() -> None:
 def test_what_is_not_counted_is_as_exact(seed: int, name: str) -> None:
     """No table has copies, and totals are known all the same."""
     model = Drawn(200 + seed, EVERY[name], 2, 4, name in OWN, name in OWN).double().eval()
-    counting, slicer = _slicer(model, EVERY[name]), _slicer(model, EVERY[name], counted=False)
+    counting, slicer = (_slicer(model, EVERY[name], counted=counted) for counted in (True, False))
     for chosen in (np.arange(len(GRAPHS)), np.array([5, 2, 11]), np.array([0])):
         expected, found = counting.plan(chosen), slicer.plan(chosen)
         assert all(table.copies is None for table in found.tables)

@@ -14,7 +14,7 @@ import enfa
 from enfa.plan.steps.step import Program, Step
 from enfa.plan.steps.truncate import shorter
 
-NAMES = ["ds", "ds, kept nodes", "ds, edges", "ds, degrees", "full, kept nodes"]
+NAMES = ["ds", "ds, kept nodes", "ds, edges", "ds, degrees", "ds, not counted", "full, kept nodes"]
 
 
 def _shallow(case: Case, layers: int) -> Case:

@@ -63,15 +63,14 @@ def _table(
 def source_forms(program: Program) -> dict[str, Form]:
     """:class:`enfa.plan.steps.slice.StepSources`, of files with rows."""
     by_graph = program.share == "graph"
-    roots = any(step.op == "root" for step in program.steps)
-    root = {"sources.root": Form(INT, ("subgraphs", "roots"), NONE, "largest graph")}
-    return (root if roots else {}) | {
+    return {
         "sources.node_ptr": Form(INT, ("graphs + 1",), rises_to="nodes"),
         "sources.sub_ptr": Form(INT, ("graphs + 1",), rises_to="subgraphs"),
         "sources.sub_size": Form(INT, ("subgraphs",), below="largest graph + 1"),
         "sources.start_feature": Form(INT, ("start kinds",), below="x"),
         "sources.start_graph": Form(INT, ("start kinds",), 0 if by_graph else NONE, "graphs" if by_graph else 0),
         "sources.x": Form(FEATURES, ("x", None)),
+        "sources.categories": Form(INT, (None,), below=2**24),
         "sources.marks": Form(MARKS, ("marks", None), None),
         "sources.edge_attr": Form(FEATURES, ("edge attributes", None), optional=True),
         "sources.edge_marks": Form(MARKS, ("edge marks", None), None),
@@ -136,6 +135,7 @@ def graph_forms() -> dict[str, Form]:
         "graphs.order": Form(INT, ("edges",), below="edges"),
         "graphs.node_kind": Form(INT, ("nodes",), below="x"),
         "graphs.x": Form(FEATURES, ("x", None)),
+        "graphs.categories": Form(INT, (None,), below=2**24),
         "graphs.edge_kind": Form(INT, ("edges",), below="kinds of edges"),
         "graphs.edge_attr": Form(FEATURES, ("edge attributes", None), optional=True),
         "edits.sub_ptr": Form(INT, ("graphs + 1",), rises_to="subgraphs"),

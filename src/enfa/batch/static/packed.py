@@ -17,7 +17,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from enfa.batch.loader import Batches
-from enfa.batch.programs import CompiledProgram
+from enfa.batch.programs import CompiledDataset
 from enfa.batch.static.buckets import Buckets
 from enfa.batch.static.padding import Bucket
 from enfa.batch.static.ring import Ring
@@ -39,7 +39,7 @@ def default_workers() -> int:
     return max(1, min(15, len(os.sched_getaffinity(0)) - 1 if hasattr(os, "sched_getaffinity") else 1))
 
 
-def _check_outputs(compiled: CompiledProgram, needs: Needs) -> None:
+def _check_outputs(compiled: CompiledDataset, needs: Needs) -> None:
     for number, name in needs:
         if name == "place":
             kind = compiled.program.steps[number].kind
@@ -84,7 +84,7 @@ class PackedLoader:
 
     def __init__(
         self,
-        compiled: CompiledProgram,
+        compiled: CompiledDataset,
         needs: Needs | nn.Module | None = None,
         batch_size: int = 32,
         shuffle: bool = False,
@@ -95,7 +95,7 @@ class PackedLoader:
         pin: bool = False,
         keep: int = 2**30,
     ) -> None:
-        chosen = compiled.positions(slice(None) if graphs is None else graphs)  # type: ignore[misc]
+        chosen = compiled.positions(slice(None) if graphs is None else graphs)
         if len(chosen) == 0:
             raise ValueError("Expected at least one graph to load, got none: is the split empty?")
         needs = compiled.program.needs if needs is None or isinstance(needs, nn.Module) else needs

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from enfa.nn.bag.convs import convolve
 from enfa.nn.bag.edges import EdgeList
 from enfa.nn.bag.pools import attended
 from enfa.nn.convs.base import Conv
-from enfa.nn.rowwise.held import HeldColumns
+from enfa.nn.rowwise.held import HeldColumns, settle_norms
 from enfa.nn.rowwise.refusal import check_gradients, refuse
 from enfa.nn.rowwise.rows import EDGES, Rows
 from enfa.nn.segment import apply_map, gather, segment_max
@@ -47,21 +46,6 @@ class Bag(StepPlan):
 
     def need(self, number: int, *names: str) -> None:
         """The model reads these of a step (:mod:`enfa.plan.steps.derived`); noted while it is traced."""
-
-    def held_back(self, rows: Rows) -> None:
-        """Rows whose values are not computed yet."""
-        held: list[Any] = self.__dict__.setdefault("_held", [])
-        if len(held) > 64:
-            held[:] = [known for known in held if known() is not None and known().held is not None]
-        held.append(weakref.ref(rows))
-
-    def settle(self) -> None:
-        """Compute all values that were held back, before something that they read is written into."""
-        held: list[Any] = self.__dict__.setdefault("_held", [])
-        for rows in [known() for known in held]:
-            if rows is not None:
-                rows.value  # noqa: B018
-        held.clear()
 
     def note_dropout(self, draws: bool) -> None:
         """Dropout is used on rows, and ``draws``: rows are then shared within a graph only."""
@@ -99,7 +83,17 @@ class Bag(StepPlan):
     def x(self) -> Rows:
         """Features: floats, or categorical columns (int64) for ``nn.Embedding``. Pairs."""
         self.need(PLAN, "feature")
-        return self._rows(gather(self.x_rows, self.feature, self.cache, "feature"), 0)
+        rows = self.x_rows[:, : self.x_rows.shape[1] - len(self.categories)] if self.categories else self.x_rows
+        return self._rows(gather(rows, self.feature, self.cache, "feature"), 0)
+
+    @property
+    def x_cat(self) -> Rows:
+        """Categorical columns (int64) of graphs that have floats in ``x`` and these in ``x_cat`` beside them. Pairs."""
+        if not self.categories:
+            raise ValueError("Expected graphs with 'x_cat' beside floats in 'x', because the model reads it, got none")
+        self.need(PLAN, "feature")
+        rows = self.x_rows.detach()[:, self.x_rows.shape[1] - len(self.categories) :]
+        return self._rows(rows.index_select(0, self.feature).long(), 0)
 
     @property
     def mark(self) -> Rows:
@@ -197,7 +191,10 @@ class Bag(StepPlan):
         target = "subgraphs" if h.kind == "pairs" else "graphs"
         number = self.step(Step("pool", target, (h.number,)))
         value = self._pooled(h, number, how, None if score is None else score.value)
-        return self._rows(value, number) if target == "subgraphs" else value
+        if target == "subgraphs":
+            return self._rows(value, number)
+        settle_norms()
+        return value
 
     def spread(self, h: Rows | Tensor) -> Rows:
         """Subgraphs, nodes or graphs -> pairs: every pair gets the row of its subgraph, of its node, or of its graph.
@@ -229,6 +226,7 @@ class Bag(StepPlan):
         table = self.tables[h.number]
         assert table.place is not None
         self.need(h.number, "place", "places")
+        settle_norms()
         return gather(h.value, table.place, table.cache, "place")
 
     def _check(self, h: Any, kinds: Sequence[str], verb: str) -> None:
@@ -269,7 +267,7 @@ class Bag(StepPlan):
         if not isinstance(h.held, HeldColumns) or h.activated:
             return apply_map(h.value, list_maps(self, number)[0])
         found = []
-        for part in h.held.parts:
+        for part in h.held.reads:
             if part.number == h.number or self.program.steps[number].op != "pool" or h.kind != "pairs":
                 found.append(apply_map(self.moved(part, h.number), list_maps(self, number)[0]))
             else:

@@ -55,7 +55,7 @@ def prepared(conv: MessagePassing, forward: Callable) -> Callable:
 
     Such convs make a pair of a Tensor by themselves, and Rows are none.
     """
-    check_exact(conv, edge_list=True)
+    check_exact(conv)
     if getattr(conv, "cached", False):
         raise ValueError(f"Expected {type(conv).__name__} with cached=False, because batches differ in their edges, got True")
     if type(conv) is RGCNConv:

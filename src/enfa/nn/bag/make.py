@@ -40,6 +40,8 @@ def program_of(
 def attached(bag: Bag, graphs: Sequence[Data], names: Sequence[str]) -> Bag:
     """A plan of :func:`~enfa.plan.gradients.numbered` graphs with their features, through which gradients flow back."""
     if "x" in names:
+        if bag.categories:
+            raise ValueError("Expected 'x' without a gradient where 'x_cat' stands beside it, got requires_grad=True")
         bag = replace(bag, x_rows=connected([data.x for data in graphs], bag.x_rows), limits=((), bag.limits[1]))
     if "edge_attr" in names and bag.edge_rows is not None:
         rows = connected([data.edge_attr for data in graphs], bag.edge_rows)

@@ -8,7 +8,6 @@ changed, so other threads may use both.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -29,7 +28,8 @@ def view(module: nn.Module, memo: dict[int, nn.Module] | None = None) -> Any:
     memo = {} if memo is None else memo
     if id(module) in memo:
         return memo[id(module)]
-    memo[id(module)] = new = copy.copy(module)
+    memo[id(module)] = new = object.__new__(type(module))  # modules with parametrizations refuse to be copied
+    new.__dict__.update(module.__dict__)
     within = isinstance(module, MessagePassing)  # an aggregation there is one of messages, which are plain tensors
     new.__dict__["_modules"] = {
         name: child if child is None or (within and isinstance(child, Aggregation)) else view(child, memo)

@@ -28,17 +28,12 @@ _OVER_ROWS = {
     "GraphNorm", "GraphSizeNorm", "PairNorm", "MeanSubtractionNorm", "DiffGroupNorm", "HeteroBatchNorm",
 }  # fmt: skip
 _COUNTED = (nn.BatchNorm1d, nn.SyncBatchNorm, CountedBatchNorm)
-# They read degrees off the edge list by themselves, for which they need a square one.
-_OWN_DEGREES = {
-    "GCNConv", "ChebConv", "TAGConv", "SGConv", "SSGConv", "ARMAConv", "LGConv", "APPNP", "ClusterGCNConv", "GCN2Conv",
-    "FAConv",
-}  # fmt: skip
 # Rows before and behind each other, or looking at each other.
 _SEQUENCES = (nn.RNNBase, nn.MultiheadAttention, nn.Transformer, nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)
 
 
-def check_exact(module: nn.Module, edge_list: bool = False) -> None:
-    """Refuse what could not be computed exactly on shared rows. ``edge_list``: the conv's edges know degrees and self-loops."""
+def check_exact(module: nn.Module) -> None:
+    """Refuse what could not be computed exactly on shared rows."""
     # one attention over the results of several aggregations, for each row by itself
     within = {id(part.multihead_attn) for part in module.modules() if hasattr(part, "multihead_attn") and _allowed(part)}
     for part in module.modules():
@@ -56,16 +51,9 @@ def check_exact(module: nn.Module, edge_list: bool = False) -> None:
                 f"{name} takes statistics over rows in its own way, but graphs share rows; use torch.nn.BatchNorm1d itself, "
                 f"whose statistics plans count, or a layer norm"
             )
-        if kinds & _OWN_DEGREES and not edge_list:
-            raise ValueError(f"{name} reads degrees of the graph by itself; use conv='gcn', which reads the subgraph's")
         if id(part) not in within and (isinstance(part, _SEQUENCES) or _is_attention(part)):
             raise ValueError(f"{name} lets rows see each other, but which rows stand beside each other depends on the plan")
         _check_random(part, name)
-        if getattr(part, "add_self_loops", False) and not edge_list:
-            raise ValueError(
-                f"{name} has add_self_loops=True, which pairs sources and targets by number, and rows of two tables "
-                f"are no such pairs; pass add_self_loops=False and put loops into the graphs where they are wanted"
-            )
 
 
 def _allowed(part: nn.Module) -> bool:

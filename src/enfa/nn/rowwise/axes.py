@@ -10,7 +10,7 @@ from torch import Tensor
 
 from enfa.nn.rowwise.arguments import aligned, bound, made, named, only_input, plain, rows_in
 from enfa.nn.rowwise.elementwise import elementwise
-from enfa.nn.rowwise.held import HeldColumns
+from enfa.nn.rowwise.held import HeldColumns, held_back
 from enfa.nn.rowwise.refusal import refuse
 from enfa.nn.rowwise.rows import Rows
 
@@ -113,9 +113,9 @@ def beside(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, A
     channel_axes(func, given.get("dim", 1 if name == "hstack" else 0), ndim)
     if name == "hstack" and ndim < 2:
         raise refuse(func, "of Rows with one axis mixes rows")
-    if name != "stack" and ndim == 2 and HeldColumns.holds(parts):
+    if name != "stack" and ndim == 2 and given.get("dim", 1) in (1, -1) and HeldColumns.holds(parts):
         found = parts[0].bag.common(parts, func)
-        return Rows.holding(HeldColumns(parts, found.number), found)
+        return held_back(HeldColumns(parts, found.number), found)
     like, (parts,), _ = aligned(func, (list(parts),), {})
     count = like.value.shape[0]
     if any(part.ndim != rows_in(given["tensors"])[0].ndim for part in parts):

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 from enfa.nn.rowwise.arguments import aligned, bound, made, named, plain
+from enfa.nn.rowwise.held import held_back, holds, settle
 from enfa.nn.rowwise.refusal import refuse
 from enfa.nn.rowwise.rows import Rows
 
@@ -39,21 +42,27 @@ _TO = "to type type_as float double half bfloat16 long int bool cpu cuda"
 def elementwise(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if name == "where" and len(args) + len(kwargs) < 3:
         raise refuse(func, "with a condition alone gives numbers of rows", "write torch.where(condition, a, b)")
+    if kwargs.get("inplace") or any(arg is True for arg in args):  # nn.ELU calls elu(h, alpha, True)
+        settle()
     like, args, kwargs = aligned(func, args, kwargs)
     return made(func, like, func(*args, **kwargs))
 
 
 def relu(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Together with the linear or norm before it, where that is held back."""
-    rows = bound("input inplace", args, kwargs).get("input")
-    if not isinstance(rows, Rows) or rows.held is None or rows.activated:
+    given = bound("input inplace", args, kwargs)
+    rows = given.get("input")
+    if not isinstance(rows, Rows) or rows.held is None or rows.activated or not holds(rows):
         return elementwise(func, name, args, kwargs)
-    new = Rows.holding(rows.held, rows, relu=True)
-    if bound("input inplace", args, kwargs).get("inplace"):
-        rows.bag.settle()
-        rows.value = new.value
-        return rows
-    return new
+    if rows.held.records != torch.is_grad_enabled():
+        return elementwise(func, name, args, kwargs)
+    if not given.get("inplace"):
+        return held_back(rows.held, rows, relu=True)
+    settle(lambda held: any(read is rows for read in held.reads))
+    if rows.held is None:  # one of those has asked for its values
+        return elementwise(func, name, args, kwargs)
+    rows.activated = True
+    return rows
 
 
 def in_place(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Rows:
@@ -61,7 +70,7 @@ def in_place(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str,
     target = bound("input", args, kwargs).get("input")
     if not isinstance(target, Rows):
         raise refuse(func, "writes Rows into a plain tensor", "write h + tensor, which makes new Rows")
-    target.bag.settle()
+    settle()
     found = elementwise(func, name, args, kwargs)
     target.value, target.number = found.value, found.number
     return target

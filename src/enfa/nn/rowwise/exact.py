@@ -10,11 +10,11 @@ from torch import Tensor
 
 from enfa.nn.counted import Running
 from enfa.nn.norm import CountedBatchNorm, across_processes, process_group
-from enfa.nn.rowwise.held import HeldNorm, holds
+from enfa.nn.rowwise.held import HeldNorm, held_back, holds, settle, settle_norms
 from enfa.nn.rowwise.refusal import refuse
 from enfa.nn.rowwise.rows import Rows
 from enfa.nn.triton import accelerated
-from enfa.plan.identity import mix64
+from enfa.plan.steps.identity import mix64
 from enfa.plan.steps.identity import step_identities
 
 __all__ = ["counted_batch_norm", "counted_module", "keyed_dropout"]
@@ -36,21 +36,41 @@ def counted_batch_norm(
     if input.number >= 0:
         input.bag.note_counts(training)
     if not training:
+        settle_norms(running_mean)
         return input.of(F.batch_norm(input.value, running_mean, running_var, weight, bias, False, momentum, eps))
     running = None if running_mean is None or running_var is None else (running_mean, running_var, None, momentum)
     return _normed(input, weight, bias, eps, running)
 
 
-def _normed(input: Rows, weight: Tensor | None, bias: Tensor | None, eps: float, running: Running | None) -> Rows:
+def _check(input: Rows, *weights: Tensor | None) -> None:
+    """What a norm in training is applied to; what PyTorch would refuse is not held back."""
     if input.number < 0:
         raise refuse("batch_norm", f"of {input.kind} would need to count them", "use a layer norm, or normalise pairs or nodes")
     if input.ndim != 2:
         shape = list(input.value.shape)
         raise refuse("batch_norm", f"in training takes Rows [rows, channels], not {shape},", "use h.flatten(1)")
-    if input.bag.tables[input.number].total == 1:
+    width, found = input.width, {len(w) for w in weights if w is not None}
+    if found - {width} or not input.is_floating_point():
+        wanted = ", ".join(map(str, found)) or "any"
+        raise ValueError(f"Expected {wanted} channels of floats for this BatchNorm, got {width} of {input.dtype}")
+
+
+def _normed(input: Rows, weight: Tensor | None, bias: Tensor | None, eps: float, running: Running | None) -> Rows:
+    _check(input, weight, bias, *(running or ())[:2])
+    total = input.bag.tables[input.number].total
+    if total == 1:
         raise ValueError(f"Expected more than 1 of the {input.kind} to compute BatchNorm statistics, got 1")
-    norm = HeldNorm(input, weight, bias, eps, running)
-    return Rows.holding(norm, input) if holds(input) else input.of(norm.tensor(False))
+    if total == 0 and running is not None:  # PyTorch's own counts the call, and leaves its statistics as they are
+        if running[2] is not None:
+            running[2].add_(1)
+        running = None
+    if running is not None:
+        settle_norms(running[0])
+    if holds(input):
+        return held_back(HeldNorm(input, weight, bias, eps, running), input)
+    # a linear that was held back elsewhere is what it is when this is computed again, too
+    input.value  # noqa: B018
+    return input.of(HeldNorm(input, weight, bias, eps, running).tensor(False))
 
 
 def counted_module(norm: CountedBatchNorm, x: Rows) -> Rows:
@@ -66,7 +86,9 @@ def counted_module(norm: CountedBatchNorm, x: Rows) -> Rows:
         running = norm.running_mean, norm.running_var, norm.num_batches_tracked, norm.momentum
     if group is None:
         return _normed(x, norm.weight, norm.bias, norm.eps, running)
-    return x.of(across_processes(x.value, x.bag.tables[x.number].copies, norm.weight, norm.bias, norm.eps, running, group))
+    _check(x, norm.weight, norm.bias, norm.running_mean)
+    copies: Any = x.bag.tables[x.number].copies
+    return x.of(across_processes(x.value, copies, norm.weight, norm.bias, norm.eps, running, group))
 
 
 def keyed_dropout(input: Rows, p: float = 0.5, training: bool = True, inplace: bool = False) -> Rows:
@@ -74,7 +96,7 @@ def keyed_dropout(input: Rows, p: float = 0.5, training: bool = True, inplace: b
 
     The number comes from PyTorch's generator, so seeds and checkpointing work as they do for other dropout.
     """
-    bag, x = input.bag, input.value
+    bag = input.bag
     if p > 0.0 and input.number >= 0:
         bag.note_dropout(training)
         bag.need(input.number, "identity")
@@ -84,19 +106,27 @@ def keyed_dropout(input: Rows, p: float = 0.5, training: bool = True, inplace: b
         raise refuse("dropout", f"of {input.kind} would draw once for all that are alike", "use it on pairs or nodes")
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"Expected a dropout probability from 0 to 1, got {p}")
-    seed = torch.randint(2**62, (), device=x.device)  # there, so that a captured step draws anew
-    identity = step_identities(bag, input.number)
+    x, identity = input.value, step_identities(bag, input.number)
+    seed = _drawn(x.device)
     factor = 1.0 / (1.0 - p) if p < 1.0 else 0.0
     if accelerated(x) and x.dtype == torch.float32 and x.ndim == 2 and len(x) and p < 1.0 and not inplace:
         from enfa.nn.triton.dropout import keyed_dropout as by_kernel
 
-        return input.of(by_kernel(x, identity, seed, torch.zeros_like(seed), p))
+        return input.of(by_kernel(x, identity, seed, p))
     row = mix64(identity, mix64(seed))
     channel = mix64(torch.arange(x[:1].numel(), device=x.device))
     drawn = mix64(row[:, None] + channel) >> 11  # 53 bits, from -2**52 on
     keep = (drawn >= int((p - 0.5) * 2**53)).reshape(x.shape)
     if not inplace:
         return input.of(x * keep * factor)
-    bag.settle()
+    settle()
     input.value = x.mul_(keep).mul_(factor)
     return input
+
+
+def _drawn(device: torch.device) -> Tensor:
+    """On the device in a step that is captured, which then draws anew. Elsewhere on the CPU, whose generator checkpointing
+    sets back whatever it is given; that of a device only for tensors among its arguments, and a bag is none."""
+    if device.type == "cpu" or (device.type == "cuda" and torch.cuda.is_current_stream_capturing()):
+        return torch.randint(2**62, (), device=device)
+    return torch.full((), int(torch.randint(2**62, ())), device=device)

@@ -1,13 +1,17 @@
-"""Operations on Rows that are held back until the next is known: a linear, the norm and the ReLU after it run as one kernel.
+"""Operations on Rows that are held back until the next one is known: a linear, its norm and ReLU run as one kernel.
 
-Nothing else changes. What is held back is computed as soon as its values are read, and gradients are recorded if they were
-when it was called. A norm whose result is thrown away is computed, too: its running statistics count the call.
+Nothing else changes. What is held back is computed as soon as its values are read, as it would have been when it was called:
+gradients, autocast and saved tensors are those of the call. A norm whose result is thrown away is computed, too, because its
+running statistics count the call; and before they are read or updated again, and before a model returns graphs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import cache
+from threading import local
 from typing import Any
 
 import torch
@@ -18,7 +22,19 @@ from enfa.nn.linear import WIDE, fusable, linear_of
 from enfa.nn.rowwise.rows import Rows
 from enfa.nn.triton import accelerated
 
-__all__ = ["HeldColumns", "HeldLinear", "HeldNorm", "holds"]
+__all__ = ["Held", "HeldColumns", "HeldLinear", "HeldNorm", "held_back", "holds", "settle", "settle_norms"]
+
+DEEPEST = 16  # operations that wait for each other: reading the last one calls them within each other
+
+
+class _Pending(local):
+    """Of this thread: another one may run another model on the same bag."""
+
+    def __init__(self) -> None:
+        self.rows: list[weakref.ref[Rows]] = []
+
+
+_pending = _Pending()
 
 
 def holds(rows: Rows) -> bool:
@@ -32,119 +48,193 @@ def holds(rows: Rows) -> bool:
     )
 
 
-class HeldLinear:
+def held_back(held: Held, like: Rows, relu: bool = False) -> Rows:
+    """Rows of the table of others whose values are computed when they are read."""
+    if held.depth > DEEPEST:
+        return like.of(held.tensor(relu))
+    new = like.of(None)  # type: ignore[arg-type]
+    new.held, new.activated = held, relu
+    if len(_pending.rows) > 64:
+        _pending.rows = [known for known in _pending.rows if (rows := known()) is not None and rows.held is not None]
+    _pending.rows.append(weakref.ref(new))
+    return new
+
+
+def settle(wanted: Callable[[Held], bool] = lambda held: True) -> None:
+    """Compute values that were held back, before something that they read is written into."""
+    for known in reversed(_pending.rows):
+        rows = known()
+        # what is stale was left behind by an exception
+        if rows is not None and rows.held is not None and wanted(rows.held) and not rows.held.stale():
+            rows.value  # noqa: B018
+
+
+def settle_norms(mean: Tensor | None = None) -> None:
+    """Compute norms that have not updated their running statistics so far: all of them, or those with this mean."""
+    settle(lambda held: held.running is not None and (mean is None or held.running[0] is mean))
+
+
+class Held:
+    """An operation on Rows: what it reads, and how it was called. Its result has ``width`` columns of ``dtype``."""
+
+    running: Running | None = None
+
+    def __init__(self, reads: Sequence[Rows], width: int, *weights: Tensor | None) -> None:
+        self.reads, self.width, self.dtype, self.records = list(reads), width, reads[0].dtype, torch.is_grad_enabled()
+        self.depth: int = 1 + max(0 if rows.held is None else rows.held.depth for rows in reads)
+        tensors = [*(rows.value for rows in reads if rows.held is None), *(w for w in weights if w is not None)]
+        self._versions = [(t, t._version) for t in tensors if not t.is_inference()]
+        self._found: Tensor | None = None
+
+    def stale(self) -> bool:
+        """Whether something that it reads was written into behind its back."""
+        changed = any(tensor._version != version for tensor, version in self._versions)
+        return changed or any(rows.held is not None and rows.held.stale() for rows in self.reads)
+
+    def tensor(self, relu: bool) -> Tensor:
+        """The values, with a ReLU after them; as they would have been when it was called."""
+        if self._found is not None:
+            with torch.set_grad_enabled(self.records):
+                return torch.relu(self._found) if relu else self._found
+        if self.stale():
+            raise RuntimeError(
+                "Expected values of Rows to be read before weights that they are computed with change, got them read after: "
+                "read h.value in the hook or forward pass that keeps them"
+            )
+        kind = self.reads[0].device.type
+        with ExitStack() as called:
+            if torch.is_autocast_enabled(kind):
+                called.enter_context(torch.autocast(kind, enabled=False))
+            if torch.is_inference_mode_enabled():
+                called.enter_context(torch.inference_mode(False))
+            if torch._C._autograd._top_saved_tensors_default_hooks(False) is not None:
+                called.enter_context(torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x))
+            called.enter_context(torch.set_grad_enabled(self.records))
+            found = self._computed(relu)
+        if not relu:
+            self._found = found  # for the ReLU of the same rows
+        return found
+
+    def _computed(self, relu: bool) -> Tensor:
+        raise NotImplementedError
+
+
+class HeldLinear(Held):
     """``rows @ weight.T + bias``."""
 
     def __init__(self, rows: Rows, weight: Tensor, bias: Tensor | None) -> None:
-        self.rows, self.weight, self.bias, self.records = rows, weight, bias, torch.is_grad_enabled()
-        self.width, self.dtype = len(weight), rows.dtype
+        super().__init__([rows], len(weight), weight, bias)
+        self.weight, self.bias = weight, bias
 
-    def tensor(self, relu: bool) -> Tensor:
-        with torch.set_grad_enabled(self.records):
-            return linear_of(self.rows.value, self.weight, self.bias, relu)
+    def _computed(self, relu: bool) -> Tensor:
+        return linear_of(self.reads[0].value, self.weight, self.bias, relu)
 
 
-class HeldNorm:
+class HeldNorm(Held):
     """BatchNorm in training: each row counts as often as it stands for something."""
 
     def __init__(
         self, rows: Rows, weight: Tensor | None, bias: Tensor | None, eps: float, running: Running | None
     ) -> None:
+        super().__init__([rows], rows.width, weight, bias)
         table = rows.bag.tables[rows.number]
         assert table.copies is not None
-        self.rows, self.weight, self.bias, self.eps, self.running = rows, weight, bias, eps, running
-        self.copies, self.total, self.records = table.copies, table.total, torch.is_grad_enabled()
-        self.width, self.dtype = rows.shape[1], rows.dtype
-
-    def tensor(self, relu: bool) -> Tensor:
-        running, self.running = self.running, None  # computed a second time, it is the same call
-        with torch.set_grad_enabled(self.records):
-            return self._fused(relu, running) if self._whole() and accelerated(self.copies) else self._plain(relu, running)
+        self.weight, self.bias, self.eps, self.copies, self.total = weight, bias, eps, table.copies, table.total
+        self.running = running
 
     def __del__(self) -> None:
-        if self.running is not None and self.total:
+        if self.running is not None and not self.stale():
             self.tensor(False)
+
+    def _computed(self, relu: bool) -> Tensor:
+        running, self.running = self.running, None  # computed a second time, it is the same call
+        if running is not None and not self.total:
+            if running[2] is not None:
+                running[2].add_(1)
+            running = None  # of nothing
+        return self._fused(relu, running) if self._whole() and accelerated(self.copies) else self._plain(relu, running)
 
     def _whole(self) -> bool:
         """Our own kernels know no norm that has a weight and no bias, or the other way round."""
         return (self.weight is None) == (self.bias is None)
 
     def _linear(self) -> HeldLinear | None:
-        """What comes before the norm, where nothing has asked for its values so far and our own kernels compute it."""
-        held = self.rows.held
-        if not isinstance(held, HeldLinear) or self.rows.activated:
+        """What comes before the norm, where nothing has asked for its values so far."""
+        (rows,) = self.reads
+        if not isinstance(rows.held, HeldLinear) or rows.activated or rows.held.records != self.records:
             return None
-        return held if fusable(held.rows, held.weight, held.bias) else None
+        return rows.held
+
+    def _fusable(self) -> HeldLinear | None:
+        """The same, where our own kernels compute it."""
+        linear = self._linear()
+        return linear if linear is not None and fusable(linear.reads[0], linear.weight, linear.bias) else None
 
     def _fused(self, relu: bool, running: Running | None) -> Tensor:
         from enfa.nn.triton.linear_norm import Normed, linear_norm
         from enfa.nn.triton.norm import counted_norm
 
         kernel = _by_kernel(running)
-        rest: Any = (self.weight, self.bias, self.copies, self.eps, relu, kernel)
-        linear = self._linear()
+        rest = (self.weight, self.bias, self.copies, self.eps, relu, kernel)
+        linear = self._fusable()
         if linear is None:
-            out, saved, total = counted_norm(self.rows.value, *rest)
+            out, saved, total = counted_norm(self.reads[0].value, *rest)
         elif (inner := self._inner(linear)) is None:
-            out, saved, total = linear_norm(linear.rows.value, linear.weight, linear.bias, *rest)
+            out, saved, total = linear_norm(linear.reads[0].value, linear.weight, linear.bias, *rest)
         else:
-            z, of_inner = inner
-            before: HeldNorm = linear.rows.held  # type: ignore[assignment]
-            normed = Normed(of_inner, before.weight, before.bias)
-            out, saved, total = linear_norm(z, linear.weight, linear.bias, *rest, normed)
+            z, before = inner[0], Normed(*inner[1:])
+            out, saved, total = linear_norm(z, linear.weight, linear.bias, *rest, before=before)
         if running is not None and kernel is None:
             update_running(running, saved[0], saved[2], total)
         return out
 
-    def _inner(self, linear: HeldLinear) -> tuple[Tensor, Tensor] | None:
-        """Rows before the norm and ReLU that a wide linear reads, and normalises as it does, and their statistics."""
+    def _inner(self, linear: HeldLinear) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None] | None:
+        """Rows before the norm and ReLU that a wide linear reads, which it normalises as it reads them; statistics, weights."""
         from enfa.nn.triton.linear_norm import linear_norm
 
-        norm = linear.rows.held
-        if not isinstance(norm, HeldNorm) or not linear.rows.activated or max(linear.weight.shape) <= WIDE or not norm._whole():
+        (rows,) = linear.reads
+        norm = rows.held
+        if not isinstance(norm, HeldNorm) or not rows.activated or norm.records != self.records or not norm._whole():
             return None
-        first, running = norm._linear(), _by_kernel(norm.running)
-        if first is None or (norm.running is not None and running is None):
+        first, running = norm._fusable(), _by_kernel(norm.running)
+        if first is None or max(linear.weight.shape) <= WIDE or (norm.running is not None and running is None):
             return None
         norm.running = None
-        rest: Any = (norm.weight, norm.bias, norm.copies, norm.eps, True, running)
-        z, saved, _ = linear_norm(first.rows.value, first.weight, first.bias, *rest, later=True)
-        return z, saved
+        rest = (norm.weight, norm.bias, norm.copies, norm.eps, True, running)
+        z, saved, _ = linear_norm(first.reads[0].value, first.weight, first.bias, *rest, later=True)
+        return z, saved, norm.weight, norm.bias
 
     def _plain(self, relu: bool, running: Running | None) -> Tensor:
-        held, uncounted = self.rows.held, uncounted_rows(self.copies)
-        if isinstance(held, HeldLinear) and not self.rows.activated and held.bias is not None and not self.rows.is_cuda:
-            x = Shifted.apply(held.rows.value, held.weight, held.bias, uncounted)
+        linear, uncounted = self._linear(), uncounted_rows(self.copies)
+        if linear is not None and linear.bias is not None and self.copies.device.type == "cpu":
+            x = Shifted.apply(linear.reads[0].value, linear.weight, linear.bias, uncounted)
         else:
-            x = self.rows.value
+            x = self.reads[0].value
         # counts and sums do not fit into 8 or 11 bits; the result has the type of the rows, as PyTorch's own
         wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
         with torch.autocast(x.device.type, enabled=False):
             weight, bias = (None if w is None else w.to(wide.dtype) for w in (self.weight, self.bias))
-            out, mean, var, total = Counted.apply(wide, weight, bias, self.copies.to(wide.dtype), uncounted, self.eps, None)
-        if running is not None and self.total:
-            update_running(running, mean, var, total)
+            out = Counted.apply(wide, weight, bias, self.copies.to(wide.dtype), uncounted, self.eps, None, running)
         out = out.to(x.dtype)
         return torch.relu(out) if relu else out
 
 
-class HeldColumns:
+class HeldColumns(Held):
     """Rows of several tables beside each other: a pool reads each in its own table, which is smaller the earlier it is."""
 
     def __init__(self, parts: Sequence[Rows], number: int) -> None:
-        self.parts, self.number, self.records = list(parts), number, torch.is_grad_enabled()
-        self.width, self.dtype = sum(int(part.shape[1]) for part in parts), parts[0].dtype
+        super().__init__(parts, sum(part.width for part in parts))
+        self.number = number
 
     @staticmethod
     def holds(parts: Any) -> bool:
         """Whether these are Rows of several tables, which differ in nothing else."""
         rows = isinstance(parts, (list, tuple)) and all(isinstance(part, Rows) and part.number >= 0 for part in parts)
-        return rows and len({part.number for part in parts}) > 1 and len({part.dtype for part in parts}) == 1
+        return rows and len({part.number for part in parts}) > 1 and len({(part.dtype, part.ndim) for part in parts}) == 1
 
-    def tensor(self, relu: bool) -> Tensor:
-        with torch.set_grad_enabled(self.records):
-            found = torch.cat([part.bag.moved(part, self.number) for part in self.parts], 1)
-            return torch.relu(found) if relu else found
+    def _computed(self, relu: bool) -> Tensor:
+        found = torch.cat([part.bag.moved(part, self.number) for part in self.reads], 1)
+        return torch.relu(found) if relu else found
 
 
 @cache
@@ -155,7 +245,7 @@ def _not_counted(device: torch.device) -> Tensor:
 
 def _by_kernel(running: Running | None) -> tuple[Tensor, Tensor, Tensor, float] | None:
     """Running statistics that a kernel updates: cumulative averages are not among them."""
-    if running is None or running[3] is None:
+    mean, var, calls, momentum = running or (None, None, None, None)
+    if mean is None or var is None or momentum is None:
         return None
-    mean, var, calls, momentum = running
     return mean, var, _not_counted(mean.device) if calls is None else calls, momentum

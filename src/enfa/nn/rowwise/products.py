@@ -11,7 +11,7 @@ from torch import Tensor
 
 from enfa.nn.rowwise.arguments import aligned, bound, made, named, only_input, plain, rows_in
 from enfa.nn.rowwise.elementwise import elementwise
-from enfa.nn.rowwise.held import HeldLinear, holds
+from enfa.nn.rowwise.held import HeldLinear, held_back, holds
 from enfa.nn.rowwise.refusal import refuse
 from enfa.nn.rowwise.rows import Rows
 
@@ -26,11 +26,16 @@ def linear(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, A
     bias = given.get("bias")
     if bias is not None and bias.ndim > 1 and bias.shape[0] != 1:
         raise refuse(func, f"meets Rows with a bias of shape {list(bias.shape)}", "give it the shape [channels]")
-    weight = given["weight"]
-    plain_matrix = rows.ndim == 2 == weight.ndim and weight.shape[1] == rows.shape[1] and weight.dtype == rows.dtype
-    if plain_matrix and rows.number >= 0 and holds(rows):
-        return Rows.holding(HeldLinear(rows, weight, bias), rows)
+    if rows.ndim == 2 and rows.number >= 0 and holds(rows) and _fits(rows, given["weight"], bias):
+        return held_back(HeldLinear(rows, given["weight"], bias), rows)
     return made(func, rows, func(*plain(args), **{key: plain(value) for key, value in kwargs.items()}))
+
+
+def _fits(rows: Rows, weight: Tensor, bias: Tensor | None) -> bool:
+    """Whether PyTorch computes it: what it refuses is refused at once."""
+    if weight.ndim != 2 or weight.shape[1] != rows.width or (bias is not None and bias.shape != weight.shape[:1]):
+        return False
+    return all(w is None or (w.dtype == rows.dtype and w.device == rows.device) for w in (weight, bias))
 
 
 def product(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

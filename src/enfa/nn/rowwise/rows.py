@@ -18,7 +18,7 @@ from enfa.nn.rowwise.refusal import check_gradients, refuse
 
 if TYPE_CHECKING:
     from enfa.nn.bag.bag import Bag
-    from enfa.nn.rowwise.held import HeldColumns, HeldLinear, HeldNorm
+    from enfa.nn.rowwise.held import Held
 
 __all__ = ["EDGES", "RowCount", "Rows"]
 
@@ -43,20 +43,13 @@ class Rows:
     """
 
     __slots__ = ("__weakref__", "_value", "activated", "bag", "held", "number")
+    held: Held | None
     __array_ufunc__ = None  # so that numpy.float64(2) * h asks Rows
     is_nested = is_sparse = is_quantized = False
 
     def __init__(self, value: Tensor, bag: Bag, number: int) -> None:
         check_gradients()
         self.value, self.bag, self.number = value, bag, number
-
-    @staticmethod
-    def holding(held: HeldColumns | HeldLinear | HeldNorm, like: Rows, relu: bool = False) -> Rows:
-        """Rows of the table of others whose values are computed when they are read."""
-        new = like.of(None)  # type: ignore[arg-type]
-        new.held, new.activated = held, relu
-        like.bag.held_back(new)
-        return new
 
     @property
     def value(self) -> Tensor:
@@ -72,6 +65,11 @@ class Rows:
         """Other values of the same rows."""
         return Rows(value, self.bag, self.number)
 
+    if TYPE_CHECKING:  # set below
+
+        def __add__(self, other: Any) -> Rows: ...
+        def __getitem__(self, index: Any) -> Rows: ...
+
     @property
     def kind(self) -> str:
         """``"pairs"``, ``"nodes"``, ``"subgraphs"``, or ``"edges"``."""
@@ -83,6 +81,11 @@ class Rows:
             return torch.Size((RowCount(self.bag.num_rows(self.number)), self.held.width))
         count, *rest = self.value.shape
         return torch.Size((RowCount(count), *rest))
+
+    @property
+    def width(self) -> int:
+        """Columns, of Rows with two axes."""
+        return self._value.shape[1] if self.held is None else self.held.width
 
     @property
     def dtype(self) -> torch.dtype:
@@ -122,6 +125,8 @@ class Rows:
     ) -> Any:
         from enfa.nn.rowwise.operations import HANDLERS
 
+        if torch.compiler.is_compiling():  # what is held back, counted or keyed runs as it is
+            return torch.compiler.disable(Rows.__torch_function__)(func, types, args, kwargs)
         check_gradients()
         if func in _PICKS and hasattr(type(args[-1]), "picked"):
             return args[-1].picked(args[0])  # h[row] at the ends of edges, h[batch] of subgraphs

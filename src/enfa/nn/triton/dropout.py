@@ -13,7 +13,7 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from enfa.plan.identity import MULTIPLIERS
+from enfa.plan.steps.identity import MULTIPLIERS
 
 __all__ = ["keyed_dropout"]
 
@@ -30,19 +30,19 @@ def _mixed(value):
 
 @triton.jit(do_not_specialize=["R"])
 def _dropout_kernel(
-    x, out, identity, salt_in, step, seed, salt_out, R,
+    x, out, identity, seed, salt_out, R,
     C: tl.constexpr, THRESHOLD: tl.constexpr, SCALE: tl.constexpr, DRAWS: tl.constexpr,
     ROWS: tl.constexpr, COLS: tl.constexpr,
 ):  # fmt: skip
-    """``DRAWS``: forwards, where the salt comes from step and seed and is kept for the way back."""
+    """``DRAWS``: forwards, where the salt comes from the seed and is kept for the way back."""
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
     if DRAWS:
-        salt = _mixed(tl.load(step) + tl.load(seed))
+        salt = _mixed(tl.load(seed))
         if (tl.program_id(0) == 0) & (tl.program_id(1) == 0):
             tl.store(salt_out, salt)
     else:
-        salt = tl.load(salt_in)
+        salt = tl.load(seed)
     row = _mixed(tl.load(identity + rows, rows < R, 0) + salt)
     drawn = _mixed(row[:, None] + _mixed(cols.to(tl.int64))[None, :]) >> 11
     place = rows.to(tl.int64)[:, None] * C + cols[None, :]
@@ -51,11 +51,11 @@ def _dropout_kernel(
     tl.store(out + place, tl.load(x + place, there, 0) * factor, there)
 
 
-def _launch(x: Tensor, identity: Tensor, p: float, salt: Tensor, step: Tensor, seed: Tensor, draws: bool) -> Tensor:
+def _launch(x: Tensor, identity: Tensor, p: float, seed: Tensor, salt: Tensor, draws: bool) -> Tensor:
     out, (rows, channels) = torch.empty_like(x), x.shape
     tile = {"ROWS": 32, "COLS": min(128, triton.next_power_of_2(channels))}
     _dropout_kernel[(triton.cdiv(rows, tile["ROWS"]), triton.cdiv(channels, tile["COLS"]))](
-        x, out, identity, salt, step, seed, salt, rows,
+        x, out, identity, seed, salt, rows,
         C=channels, THRESHOLD=int((p - 0.5) * 2**53), SCALE=1.0 / (1.0 - p), DRAWS=draws, num_warps=4, **tile,
     )  # fmt: skip
     return out
@@ -63,9 +63,9 @@ def _launch(x: Tensor, identity: Tensor, p: float, salt: Tensor, step: Tensor, s
 
 class _Dropout(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, identity: Tensor, step: Tensor, seed: Tensor, p: float) -> Tensor:
+    def forward(ctx: Any, x: Tensor, identity: Tensor, seed: Tensor, p: float) -> Tensor:
         salt = torch.empty_like(seed)
-        out = _launch(x.contiguous(), identity, p, salt, step, seed, True)
+        out = _launch(x.contiguous(), identity, p, seed, salt, True)
         ctx.save_for_backward(identity, salt)
         ctx.p = p
         return out
@@ -74,9 +74,9 @@ class _Dropout(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         identity, salt = ctx.saved_tensors
-        return _launch(grad.contiguous(), identity, ctx.p, salt, salt, salt, False), *(None,) * 4
+        return _launch(grad.contiguous(), identity, ctx.p, salt, salt, False), *(None,) * 3
 
 
-def keyed_dropout(x: Tensor, identity: Tensor, step: Tensor, seed: Tensor, p: float) -> Tensor:
-    """What :class:`enfa.KeyedDropout` computes of float32 rows [R, C] with identities [R]; the counter has been advanced."""
-    return _Dropout.apply(x, identity.contiguous(), step, seed, p)
+def keyed_dropout(x: Tensor, identity: Tensor, seed: Tensor, p: float) -> Tensor:
+    """What dropout on Rows computes of float32 rows [R, C] with identities [R], by a number that was drawn for the call."""
+    return _Dropout.apply(x, identity.contiguous(), seed, p)

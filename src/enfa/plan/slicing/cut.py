@@ -18,10 +18,13 @@ from enfa.plan.kernels.order import merge_own
 from enfa.plan.order import CHUNK
 from enfa.plan.slicing._join import join_map
 from enfa.plan.slicing._runs import enter_graphs, total_length
-from enfa.plan.slicing.by_graph import rows_by_graph
+from enfa.plan.slicing.by_graph import by_graph
 from enfa.plan.slicing.known import Known, known_map
+from enfa.plan.slicing.making import Making
 from enfa.plan.slicing.runs import is_chain, runs_of
-from enfa.plan.steps.slice import Bags, Making, StepSlicer
+from enfa.plan.slicing.sources import Bags
+from enfa.plan.steps.by_graph import rows_by_graph
+from enfa.plan.steps.slice import StepSlicer
 from enfa.plan.steps.table import StepPlan, Table
 from enfa.plan.table import Links, Sums
 from enfa.plan.wanted import Wanted
@@ -88,7 +91,9 @@ class Cutter:
         self.slicer, rows, self.needs = slicer, slicer.rows, frozenset(needs)
         self.pool, self.runs = len(rows) - 2, runs_of(rows)
         runs = self.runs.tables
-        self.rows = rows_by_graph(rows, runs, slicer.copies_type)
+        s = slicer.sources
+        every = rows_by_graph(rows, s.program, s.node_ptr, s.sub_ptr)
+        self.rows = [by_graph(lists, run, slicer.copies_type) for lists, run in zip(every, runs)]
         lists = rows[self.pool].lists
         assert lists is not None
         pooled = {"sum": (self.pool - 1, lists)}
@@ -114,7 +119,7 @@ class Cutter:
         pool, needs = len(rows) - 2, set(needs)
         taken = {(i, "merged") for i in range(1, pool)}
         others = {(n, name) for n, name in needs - taken if 0 <= n <= pool}
-        pools = {(pool, "sum"), (pool, "sizes"), *((pool, f"lowered {i}") for i in range(pool))}
+        pools = {(pool, "sum"), (pool, "sizes"), *((pool, f"lowered {i}") for i in slicer.lowered(pool))}
         lists = rows[pool].lists
         assert lists is not None
         size = sum(int(found.keys.size.sum()) for found in rows[1:pool]) + int(lists.size[1])

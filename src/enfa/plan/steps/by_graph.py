@@ -1,4 +1,4 @@
-"""How many rows each graph alone has, counted in the rows of all."""
+"""The rows that each graph alone has, found in the rows of all."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def _read(step: Step, read: int, rows: StepRows, lists: Lists) -> list[Lists]:
     return found
 
 
-def rows_by_graph(rows: list[StepRows], program: Program, node_ptr: np.ndarray, sub_ptr: np.ndarray) -> list[np.ndarray]:
-    """int64 [G] for every step.
+def rows_by_graph(rows: list[StepRows], program: Program, node_ptr: np.ndarray, sub_ptr: np.ndarray) -> list[Lists]:
+    """For every step the rows of each graph, each once, and, where rows are counted, what each stands for in the graph.
 
     Cost: a pass over the rows that each graph has; over their messages, too, where rows that nothing reads were left out.
     Elsewhere each pair has a row in every step of pairs, and so the own rows of one step are all that there are.
@@ -66,4 +66,4 @@ def rows_by_graph(rows: list[StepRows], program: Program, node_ptr: np.ndarray, 
             elif number in above.reads and not parts and above.op in ("propagate", "join"):
                 parts += _read(above, number, rows[later], other)[:1]
         found[number] = merged(parts, len(mine.keys))
-    return [np.diff(found[number][0]) for number in range(len(rows))]
+    return [found[number] for number in range(len(rows))]

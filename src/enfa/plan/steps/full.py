@@ -146,5 +146,6 @@ def full_step_plan(
         tables=[full_table(written, step, [program.steps[r] for r in step.reads]) for step in program.steps],
         num_nodes=graphs.num_nodes, num_subgraphs=edits.num_subgraphs,
         degrees=tensor(degree) if program.steps[0].degrees else None, limits=largest_values(graphs),
+        categories=tuple(graphs.categories.tolist()),
         root_nodes=tensor(edits.root) if edits.root is not None and any(s.op == "root" for s in program.steps) else None,
     )  # fmt: skip

@@ -1,16 +1,56 @@
-"""A number for every row of a step that is the same in every plan, for dropout: a hash of what the row is computed from."""
+"""A number for every row that is the same in every plan: a hash of what the row is computed from.
+
+Only dropout asks for it. Two different rows may, with probability 2^-64, get the same number; they then share a mask
+and nothing else.
+"""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from enfa.plan.derive import segment_ids
-from enfa.plan.identity import content, mix64, over_links
+from enfa.plan.derive import segment_ids, target_rows
+from enfa.plan.kernels import identity as kernels
 from enfa.plan.steps.table import StepPlan
-from enfa.plan.table import Sums
+from enfa.plan.table import Links, Sums
 
-__all__ = ["step_identities"]
+__all__ = ["MULTIPLIERS", "content", "mix64", "over_links", "step_identities"]
+
+MULTIPLIERS = (-0x4B47D0C5A1F2E9A3, -0x61C8864680B583EB, 0x2545F4914F6CDD1D)
+
+
+def mix64(value: Tensor, salt: int | Tensor = 0) -> Tensor:
+    """Scramble int64 numbers: equal ones stay equal, others spread evenly. Products wrap round."""
+    value = (value + salt) * MULTIPLIERS[0]
+    value = (value ^ ((value >> 29) & 0x7FFFFFFFF)) * MULTIPLIERS[1]
+    value = (value ^ ((value >> 32) & 0xFFFFFFFF)) * MULTIPLIERS[2]
+    return value ^ ((value >> 29) & 0x7FFFFFFFF)
+
+
+def content(values: Tensor) -> Tensor:
+    """int64 [n]: a number per feature row, from its bits."""
+    values = values.detach()
+    if values.is_floating_point():
+        values = values.double().view(torch.int64)
+    column = mix64(torch.arange(values.shape[1], device=values.device), 17)
+    return mix64(values + column).sum(1) if values.shape[1] else values.new_zeros(len(values))
+
+
+def over_links(before: Tensor, links: Links, edge: Tensor) -> Tensor:
+    """Of rows that pass messages, from the identities ``before`` and a number for every edge kind."""
+    if before.device.type == "cpu":
+        out = torch.empty(links.num_rows, dtype=torch.int64)
+        raw = (before, links.self_row, links.in_ptr, links.in_row, links.in_edge, edge, out)
+        kernels.over_links(*(t.numpy() for t in raw))
+        return out
+    return _over_links_there(before, links, edge)
+
+
+def _over_links_there(before: Tensor, links: Links, edge: Tensor) -> Tensor:
+    """The same on other devices."""
+    message = mix64(before[links.in_row] + edge[links.in_edge], 3)
+    total = before.new_zeros(links.num_rows).index_add_(0, target_rows(links), message)
+    return mix64(mix64(before[links.self_row], 5) + total)
 
 
 def _summed(before: Tensor, sums: Sums) -> Tensor:

@@ -23,7 +23,7 @@ def sources_of_steps(graphs: GraphSet, edits: Edits, program: Program) -> tuple[
     sources = StepSources(
         program, node_ptr=graphs.node_ptr, sub_ptr=edits.sub_ptr, sub_size=edits.sizes(graphs),
         start_feature=feature, start_graph=of_graph, x=graphs.x, marks=edits.marks, edge_attr=graphs.edge_attr,
-        edge_marks=edits.edge_marks,
+        edge_marks=edits.edge_marks, categories=graphs.categories,
         root=local_roots(graphs, edits) if any(step.op == "root" for step in program.steps) else None,
     )  # fmt: skip
     return sources, kind

@@ -78,7 +78,7 @@ def lean(plan: P, needs: Needs) -> P:
     for number, name in needs:
         names[number].add(name)
     ways = [f"{number} {name[4:]}" for number, of in names.items() for name in of if name.startswith("way ")]
-    keys = [f"{part} {way}" for way in ways for part in ("found", "way")] + ["feature"] * bool(names[PLAN])
+    keys = [f"{part} {way}" for way in ways for part in ("found", "way")] + sorted(names[PLAN])
     new = plan.changed(tables=[_table(table, names[n], plan.program.counted) for n, table in enumerate(plan.tables)])
     new.cache = {key: plan.cache[key] for key in keys}
     return new

@@ -157,7 +157,7 @@ class _Walk:
 def slots_of(plan: StepPlan) -> dict[int, Slot]:
     """For every tensor of a prepared, lean plan, by its ``id``, how it is padded."""
     walk = _Walk(plan)
-    for tensor in (plan.mark_rows, plan.edge_rows, plan.edge_mark_rows, plan.y, plan.graph_ids):
+    for tensor in (plan.mark_rows, plan.edge_rows, plan.edge_mark_rows, plan.y, plan.graph_ids, *plan.graph_attr.values()):
         walk.put(tensor, None)
     walk.put(plan.x_rows, "features", END)
     walk.put(plan.feature, "rows 0", _last("features"))
@@ -168,12 +168,13 @@ def slots_of(plan: StepPlan) -> dict[int, Slot]:
     for number, table in enumerate(plan.tables):
         walk.table(table, number)
     for key, found in plan.cache.items():
-        if key == "feature":
-            walk.lists(found, "features", "rows 0", "rows 0", "features")
-            continue
-        kind, begin, end = key.split()
-        if kind == "found":
-            walk.put(found, f"rows {begin}", _last(f"rows {end}"))
-        else:
-            walk.lists(found, f"rows {end}", f"rows {begin}", f"rows {begin}", key)
+        kind, *numbers = key.split()
+        if key in ("feature", "of_graph"):
+            walk.lists(found, "features" if key == "feature" else None, "rows 0", "rows 0", key)
+        elif kind in ("found", "way") and found is not None:
+            rows, read = (f"rows {number}" for number in numbers)
+            if kind == "found":
+                walk.put(found, rows, _last(read))
+            else:
+                walk.lists(found, read, rows, rows, key)
     return walk.slots

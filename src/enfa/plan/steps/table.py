@@ -1,4 +1,24 @@
-"""The tables of a plan that is a list of steps, as arrays."""
+"""The plan: a table of rows for each step of a model, and for each row the rows that it reads.
+
+A plan is index arithmetic only. It knows neither what a feature means nor which policy made the subgraphs, and the
+model that runs on it does not know how many rows it saves.
+
+Worked example: the path a - b - c under node marking, one GIN layer, equal features everywhere. The conventional
+bag has nine (subgraph, node) pairs. Table 0 of the distinct plan has two rows, "unmarked" (0) and "marked" (1).
+Table 1 has the base rows, those of the unedited path that some subgraph has, too, and those that an edit reached::
+
+    row            self_row   incoming   copies   stands for (subgraph, node)
+    0  end             0      [0]          2      (a, c) (c, a)       the base row of a and of c
+    1  end, marked     1      [0]          2      (a, a) (c, c)
+    2  middle          0      [0, 1]       2      (a, b) (c, b)
+    3  middle, marked  1      [0, 0]       1      (b, b)
+    4  end             0      [1]          2      (b, a) (b, c)
+
+so ``self_row = [0, 1, 0, 1, 0]``, ``in_ptr = [0, 1, 2, 4, 6, 7]``, ``in_row = [0, 0, 0,1, 0,0, 1]``. There is no base row of b,
+which every subgraph affects. The pool of nodes (``sums``) has three lists of (row, count): the base rows of a and c, ``[(0, 2)]``,
+what subgraphs a and c swap for it, ``[(0, -1), (1, 1), (2, 1)]``, and what subgraph b does, ``[(0, -2), (3, 1), (4, 2)]``.
+Two distinct subgraphs add two lists each (``parts``): ``[0, 1]``, for a and c, and ``[0, 2]``; so ``place = [0, 1, 0]``.
+"""
 
 from __future__ import annotations
 
@@ -84,6 +104,7 @@ class StepPlan(Arrays):
     num_nodes: int
     num_subgraphs: int
     y: Tensor | None = None
+    categories: tuple[int, ...] = ()  # largest values of the last columns of x_rows, which are categories beside floats
     limits: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())  # largest categorical values of x_rows and edge_rows
     root_nodes: Tensor | None = None  # int64 [num_subgraphs, 1 or 2], -1 for none, where the model reads roots
     degrees: Tensor | None = None  # int64 [R0], in-degrees in the subgraph, where the model reads them

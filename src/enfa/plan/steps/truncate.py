@@ -26,7 +26,7 @@ def _layers(program: Program) -> int:
     edges = [step.edges for step in program.steps[1:-2]]
     chain = [Step("propagate", "pairs", (i,), edges[i]) for i in range(len(edges))]
     pools = [Step("pool", "subgraphs", (layers,)), Step("pool", "graphs", (layers + 1,))]
-    if layers < 1 or list(program.steps[1:]) != [*chain, *pools] or not program.counted:
+    if layers < 1 or list(program.steps[1:]) != [*chain, *pools]:
         raise ValueError(
             f"Expected steps that pass messages one after the other and pool the last to cut layers off, got\n{program}"
         )
@@ -71,20 +71,21 @@ def first_layers(rows: list[StepRows], program: Program, count: int) -> list[Ste
     """
     layers = _layers(program)
     last, pool, whole = rows[-3:]
-    assert last.count_ptr is not None and last.count_row is not None and last.count is not None
-    assert pool.count_ptr is not None and pool.count_row is not None and pool.count is not None
     assert pool.lists is not None and pool.place is not None and whole.place is not None
-    row, counted = np.arange(len(last.keys), dtype=np.int32), (last.count_ptr, last.count_row, last.count)
+    row, counted = np.arange(len(last.keys), dtype=np.int32), None
+    if last.count_ptr is not None and last.count_row is not None and last.count is not None:
+        counted = last.count_ptr, last.count_row, last.count
     for above in range(layers, count, -1):
         keys = rows[above].keys
         row = keys.own_of(row)
-        counted = merged([(counted[0], keys.own_of(counted[1]), counted[2])], len(rows[above - 1].keys))
+        if counted is not None:
+            counted = merged([(counted[0], keys.own_of(counted[1]), counted[2])], len(rows[above - 1].keys))
     found = [replace(kept) for kept in rows[: count + 1]]
-    found[-1].count_ptr, found[-1].count_row, found[-1].count = counted
+    if counted is not None:
+        found[-1].count_ptr, found[-1].count_row, found[-1].count = counted
     lists, of_list = _lowered(pool.lists, row)
     pools, graphs = KeyTable(), KeyTable()
     of_pool = pools.absorb(pool.keys, item_map=of_list)
     of_graph = graphs.absorb(whole.keys, item_map=of_pool)
-    of_subs = merged([(pool.count_ptr, of_pool[pool.count_row], pool.count)], len(pools))
-    found += [StepRows(pools, lists, of_pool[pool.place], *of_subs), StepRows(graphs, place=of_graph[whole.place])]
+    found += [StepRows(pools, lists, of_pool[pool.place]), StepRows(graphs, place=of_graph[whole.place])]
     return found

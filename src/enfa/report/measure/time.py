@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from enfa.batch.programs import CompiledProgram
+from enfa.batch.programs import CompiledDataset
 from enfa.datasets import Benchmark
 from enfa.nn.bag import Bag, compile
 from enfa.nn.models.base import SubgraphGNN
@@ -53,7 +53,7 @@ def cases(settings: Settings) -> Iterator[Case]:
                     yield Case(dataset, policy, conv, context, layers, "same batch")
 
 
-def _batch(compiled: CompiledProgram, settings: Settings) -> int:
+def _batch(compiled: CompiledDataset, settings: Settings) -> int:
     """The baseline's batch size, halved while its bags are larger than the settings allow."""
     pairs = np.diff(np.concatenate([[0], np.cumsum(compiled.sub_size)])[compiled.sub_ptr])
     batch = min(settings.batch, len(pairs))

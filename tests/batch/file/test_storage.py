@@ -14,57 +14,63 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import stored
 import torch
-from torch import nn
+from program_cases import CASES, Case, Chain, assert_exact, graphs_of
 from torch_geometric.data import Data
 
 import enfa
-from enfa.batch import CorruptFileError, storage
+from enfa.batch import CorruptFileError
+from enfa.batch.file import storage
+from enfa.batch.programs import CompiledDataset
 from enfa.testing import random_graphs
 
-SPEC = enfa.Spec(2, edge_attr=True)
+
+@pytest.fixture(scope="module")
+def compiled() -> CompiledDataset:
+    return CASES["dss"].compiled(graphs_of(CASES["dss"]))
 
 
-@pytest.fixture
-def compiled(graphs: list[Data]) -> enfa.CompiledDataset:
-    return enfa.compile(graphs, enfa.NodeMarking(), SPEC, progress=False)
-
-
-@pytest.mark.parametrize("kind", ["distinct", "ego", "full"])
-def test_round_trip(
-    model: nn.Module, policy: enfa.Policy, kind: str, graphs: list[Data], tmp_path: Path, assert_identical: Callable
-) -> None:
-    compiled = enfa.compile(graphs, policy, model.spec, progress=False, kind=kind)
-    path = tmp_path / "x.enfa"
+@pytest.mark.parametrize("name", CASES)
+def test_round_trip(name: str, tmp_path: Path, assert_identical: Callable) -> None:
+    case, path = CASES[name], tmp_path / "x.enfa"
+    graphs = graphs_of(case)
+    compiled = case.compiled(graphs)
     compiled.save(path)
     assert path.stat().st_size == storage.stored_bytes(compiled)["total"]
-    loaded = enfa.load_compiled(path, expect=compiled.key, policy=policy)
-    assert loaded.key == compiled.key and loaded.policy == policy and loaded.spec == model.spec
-    assert loaded.kind == kind and loaded.cost() == compiled.cost()
+    loaded = enfa.load_compiled(path, expect=compiled.key, policy=case.policy)
+    assert loaded.key == compiled.key and loaded.program == compiled.program and loaded.policy == case.policy
+    assert loaded.program.needs == compiled.program.needs
+    assert loaded.kind == case.kind and loaded.cost() == compiled.cost() and repr(loaded) == repr(compiled)
     np.testing.assert_array_equal(loaded.rows_per_graph(), compiled.rows_per_graph())
-    for chosen in (slice(None), [4, 22, 9]):
-        assert_identical(loaded[chosen], compiled[chosen])
+    for chosen in (slice(None), [4, 12, 9]):
+        one, other = loaded[chosen], compiled[chosen]
+        assert_identical(one, other)
+        assert one.graph_attr.keys() == {"weight", "several"} and one.limits == other.limits
+        assert all(torch.equal(value, other.graph_attr[name]) for name, value in one.graph_attr.items())
+    assert_exact(case, loaded[[3, 0, 9]], [graphs[g] for g in (3, 0, 9)])
     loaded.save(tmp_path / "again.enfa")
     assert (tmp_path / "again.enfa").read_bytes() == path.read_bytes()
 
 
-def test_float_features_and_several_labels(tmp_path: Path, assert_identical: Callable) -> None:
-    graphs = random_graphs(5, 6, channels=4, edge_channels=2)
+def test_several_labels_and_none(tmp_path: Path) -> None:
+    case = CASES["ds"]
+    graphs = graphs_of(case)
     for graph in graphs:
         graph.y = torch.tensor([[0.5, float("nan")]])
-    compiled = enfa.compile(graphs, enfa.EdgeDeletion(), SPEC, progress=False)
-    compiled.save(tmp_path / "x.enfa")
+    case.compiled(graphs).save(tmp_path / "x.enfa")
+    assert enfa.load_compiled(tmp_path / "x.enfa")[:].y.isnan().tolist() == [[False, True]] * 16
+    bare = [Data(x=graph.x, edge_index=graph.edge_index) for graph in graphs]
+    case.compiled(bare).save(tmp_path / "x.enfa")
     loaded = enfa.load_compiled(tmp_path / "x.enfa")
-    assert torch.equal(loaded[:].y.isnan(), compiled[:].y.isnan())
-    compiled.y = loaded.y = None
-    assert_identical(loaded[:], compiled[:])
+    assert loaded[:3].y is None and loaded[:3].graph_attr == {}
 
 
 def _forbidden(*_: object, **__: object) -> None:
     raise AssertionError("stored data went through pickle")
 
 
-def test_no_pickle(compiled: enfa.CompiledDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_pickle(compiled: CompiledDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("load", "loads", "dump", "dumps", "Unpickler", "Pickler"):
         monkeypatch.setattr(pickle, name, _forbidden)
     monkeypatch.setattr(torch, "load", _forbidden)
@@ -73,13 +79,12 @@ def test_no_pickle(compiled: enfa.CompiledDataset, tmp_path: Path, monkeypatch: 
     assert len(enfa.load_compiled(tmp_path / "x.enfa")) == len(compiled)
 
 
-def test_every_single_byte_counts(compiled: enfa.CompiledDataset, tmp_path: Path) -> None:
+def test_every_single_byte_counts(compiled: CompiledDataset, tmp_path: Path) -> None:
     path, broken = tmp_path / "x.enfa", tmp_path / "broken.enfa"
     compiled.save(path)
     data = path.read_bytes()
     ends = [*range(12), *range(len(data) - 44, len(data))]  # the image's own header, and the trailer
-    positions = ends + random.Random(0).sample(range(len(data)), 300)
-    for position in positions:
+    for position in ends + random.Random(0).sample(range(len(data)), 200):
         changed = bytearray(data)
         changed[position] ^= 1 << (position % 8)
         broken.write_bytes(changed)
@@ -87,7 +92,7 @@ def test_every_single_byte_counts(compiled: enfa.CompiledDataset, tmp_path: Path
             enfa.load_compiled(broken)
 
 
-def test_truncation_and_additions(compiled: enfa.CompiledDataset, tmp_path: Path) -> None:
+def test_truncation_and_additions(compiled: CompiledDataset, tmp_path: Path) -> None:
     path, broken = tmp_path / "x.enfa", tmp_path / "broken.enfa"
     compiled.save(path)
     data = path.read_bytes()
@@ -104,38 +109,43 @@ def test_truncation_and_additions(compiled: enfa.CompiledDataset, tmp_path: Path
     ("changes", "message"),
     [
         ({"fingerprint": "0" * 32}, "fingerprint: '[0-9a-f]{32}' stored, '0{32}' wanted"),
-        ({"policy": "NodeDeletion", "params": {"isolate": True}}, "policy: 'NodeMarking' stored, 'NodeDeletion'"),
-        ({"spec": {"num_layers": 5}}, "spec: {.*'num_layers': 2.* stored, {'num_layers': 5} wanted"),
+        ({"policy": "NodeMarking", "params": {}}, "policy: 'NodeDeletion' stored, 'NodeMarking' wanted; params"),
+        ({"program": {"steps": []}}, "program: pairs start; pairs propagate 0; nodes across 1;.* stored, {.*} wanted"),
         ({"kind": "full"}, "kind: 'distinct' stored, 'full' wanted"),
+        ({"dtype": None}, "dtype: 'float64' stored, None wanted"),
     ],
 )
-def test_another_key_is_refused(
-    compiled: enfa.CompiledDataset, changes: dict, message: str, tmp_path: Path
-) -> None:
+def test_another_key_is_refused(compiled: CompiledDataset, changes: dict, message: str, tmp_path: Path) -> None:
     compiled.save(tmp_path / "x.enfa")
     with pytest.raises(ValueError, match=r"x\.enfa was compiled for something else.*" + message):
         enfa.load_compiled(tmp_path / "x.enfa", expect={**compiled.key, **changes})
 
 
-def test_another_version_or_policy_is_refused(compiled: enfa.CompiledDataset, tmp_path: Path) -> None:
+def test_another_policy_is_refused(compiled: CompiledDataset, tmp_path: Path) -> None:
     compiled.save(tmp_path / "x.enfa")
-    with pytest.raises(ValueError, match="policy: 'NodeMarking' stored, 'NodeDeletion' wanted; params"):
-        enfa.load_compiled(tmp_path / "x.enfa", policy=enfa.NodeDeletion())
-    compiled.key = {**compiled.key, "format": 99}
-    compiled.save(tmp_path / "x.enfa")
-    with pytest.raises(ValueError, match=r"x\.enfa .*format: 99 stored, \d wanted"):
-        enfa.load_compiled(tmp_path / "x.enfa")
+    with pytest.raises(ValueError, match="policy: 'NodeDeletion' stored, 'NodeMarking' wanted; params"):
+        enfa.load_compiled(tmp_path / "x.enfa", policy=enfa.NodeMarking())
 
 
-def test_after_extending_it_is_another_dataset(
-    compiled: enfa.CompiledDataset, new_graphs: list[Data], tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("version", [1, 2, 3, 5])
+def test_another_version_is_refused(compiled: CompiledDataset, version: int, tmp_path: Path) -> None:
+    compiled.save(tmp_path / "a.enfa")
+    header, arrays = stored.parts_of(tmp_path / "a.enfa")
+    path = stored.write(tmp_path / "x.enfa", {**header, "key": {**header["key"], "format": version}}, arrays)
+    with pytest.raises(ValueError, match=rf"Expected a file of format 4, got .*x\.enfa of format {version}, .*: delete it"):
+        storage.load_compiled(path)
+
+
+def test_after_extending_it_is_another_dataset(tmp_path: Path) -> None:
+    case = CASES["ds"]
+    compiled = case.compiled(graphs_of(case))
     key = compiled.key
-    compiled.extend(new_graphs)
+    compiled.extend(graphs_of(case, 3, 5, False))
+    assert compiled.key["digest"] != key["digest"]
     compiled.save(tmp_path / "x.enfa")
     with pytest.raises(ValueError, match="fingerprint"):
         enfa.load_compiled(tmp_path / "x.enfa", expect=key)
-    assert len(enfa.load_compiled(tmp_path / "x.enfa")) == len(compiled)
+    assert len(enfa.load_compiled(tmp_path / "x.enfa", expect=compiled.key)) == len(compiled)
 
 
 class Own(enfa.Policy):
@@ -145,17 +155,17 @@ class Own(enfa.Policy):
         return [enfa.Subgraph().mark_node(v) for v in range(graph.num_nodes)]
 
 
-def test_a_policy_of_ones_own_must_be_given_to_extend(
-    graphs: list[Data], new_graphs: list[Data], tmp_path: Path
-) -> None:
-    enfa.compile(graphs, Own(), SPEC, progress=False).save(tmp_path / "x.enfa")
+def test_a_policy_of_ones_own_must_be_given_to_extend(tmp_path: Path) -> None:
+    case = Case(Own(), Chain)
+    graphs, more = graphs_of(case), graphs_of(case, 3, 5, False)
+    case.compiled(graphs).save(tmp_path / "x.enfa")
     with pytest.raises(ValueError, match="load with load_compiled"):
-        enfa.load_compiled(tmp_path / "x.enfa").extend(new_graphs)
+        enfa.load_compiled(tmp_path / "x.enfa").extend(more)
     loaded = enfa.load_compiled(tmp_path / "x.enfa", policy=Own())
-    assert len(loaded.extend(new_graphs)) == len(new_graphs)
+    assert loaded.extend(more).tolist() == [16, 17, 18]
 
 
-def test_permissions_are_those_of_any_file(compiled: enfa.CompiledDataset, tmp_path: Path) -> None:
+def test_permissions_are_those_of_any_file(compiled: CompiledDataset, tmp_path: Path) -> None:
     compiled.save(tmp_path / "x.enfa")
     (tmp_path / "plain").write_text("")
     modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("x.enfa", "plain")]
@@ -163,7 +173,7 @@ def test_permissions_are_those_of_any_file(compiled: enfa.CompiledDataset, tmp_p
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(
-    compiled: enfa.CompiledDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    compiled: CompiledDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compiled.save(tmp_path / "x.enfa")
     before = (tmp_path / "x.enfa").read_bytes()
@@ -178,7 +188,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(
     assert (tmp_path / "x.enfa").read_bytes() == before
 
 
-def _write_for_ever(datasets: list[enfa.CompiledDataset], path: Path, started: object) -> None:
+def _write_for_ever(datasets: list[CompiledDataset], path: Path, started: object) -> None:
     """Packed before, so that nearly all the time goes into writing."""
     images = {id(compiled): storage._image(compiled) for compiled in datasets}
     storage._image = lambda compiled: images[id(compiled)]  # type: ignore[assignment]
@@ -189,16 +199,16 @@ def _write_for_ever(datasets: list[enfa.CompiledDataset], path: Path, started: o
 
 
 def test_kill_9_at_random_moments(tmp_path: Path) -> None:
-    """Fifty times, half of them with an old file there: one of the whole files is there afterwards, or none."""
+    """Twenty times, half of them with an old file there: one of the whole files is there afterwards, or none."""
     noise = torch.from_numpy(np.random.default_rng(0).normal(size=(4, 100_000)))  # does not compress: a file of some MB
     datasets = []
     for seed in (0, 1):
-        compiled = enfa.compile(random_graphs(4, 6, seed=seed), enfa.NodeMarking(), enfa.Spec(1), progress=False)
+        compiled = enfa.compile(random_graphs(4, 6, seed=seed), enfa.NodeMarking(), Chain(1), progress=False)
         compiled.y = noise
         datasets.append(compiled)
     keys, outcomes = [compiled.key for compiled in datasets], []
     fork, wait = multiprocessing.get_context("fork"), random.Random(0)
-    for trial in range(50):
+    for trial in range(20):
         path = tmp_path / f"{trial}.enfa"
         if trial % 2:
             datasets[0].save(path)
@@ -220,32 +230,19 @@ def test_kill_9_at_random_moments(tmp_path: Path) -> None:
         for left in tmp_path.iterdir():
             left.unlink()
     # the kills struck while a file was half written, and both with and without a file there
-    assert sum(partial for _, partial in outcomes) >= 10
+    assert sum(partial for _, partial in outcomes) >= 4
     assert {exists for exists, _ in outcomes} == {True, False}
 
 
-def test_bytes_by_array_add_up(compiled: enfa.CompiledDataset) -> None:
+def test_bytes_by_array_add_up(compiled: CompiledDataset) -> None:
     sizes = storage.stored_bytes(compiled)
     total = sizes.pop("total")
-    assert 0 < total - sum(sizes.values()) < 12_000  # the headers and the trailer
-    assert all(re.fullmatch(r"(sources|layer\d|start|deltas)\..*|base_(ptr|row)|sub_delta|graph_rows|y", n) for n in sizes)
+    assert 0 < total - sum(sizes.values()) < 20_000  # the headers and the trailer
+    names = r"(sources|graph_attr)\..*|step\d\.((keys|lists)\.(own|length|a|b)|place|count(_ptr|_row)?)|y"
+    assert all(re.fullmatch(names, name) for name in sizes)
 
 
 def test_a_policy_within_a_policy_is_found_again(tmp_path: Path) -> None:
-    graphs = random_graphs(4, 6, seed=1)
     policy = enfa.Subsample(enfa.EgoNets(1, mark=True), count=2, seed=3)
-    enfa.compile(graphs, policy, enfa.Spec(2), progress=False).save(tmp_path / "a.enfa")
+    enfa.compile(random_graphs(4, 6, seed=1), policy, Chain(2, 1), progress=False).save(tmp_path / "a.enfa")
     assert enfa.load_compiled(tmp_path / "a.enfa").policy == policy
-
-
-def test_what_was_not_planned_ahead_is_planned_after_loading(tmp_path: Path) -> None:
-    graphs, spec = random_graphs(4, 6, seed=1), enfa.DSSGNN(3, 4, 2, 2).spec
-    draw = enfa.Subsample(enfa.NodeMarking(), count=2)
-    compiled = enfa.compile(graphs, draw.policy, spec, tmp_path, progress=False, ahead=False)
-    assert not list(tmp_path.iterdir())  # no cache of what takes no time
-    compiled.save(tmp_path / "a.enfa")
-    loaded = enfa.load_compiled(tmp_path / "a.enfa")
-    for plan in (compiled.plan([1, 3], draw, 2), loaded.plan([1, 3], draw, 2)):
-        full = enfa.compile(graphs, draw.policy, spec, progress=False, kind="full").plan([1, 3], draw, 2)
-        model = enfa.DSSGNN(3, 4, 2, 2).double().eval()
-        torch.testing.assert_close(model(plan), model(full), rtol=1e-10, atol=1e-10)
