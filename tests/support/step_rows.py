@@ -120,12 +120,12 @@ def of_plan(number: Numbers, plan: StepPlan) -> list[list[int]]:
 
 def check_step_rows(plan: StepPlan, graphs: list[Data], policy: enfa.Policy) -> None:
     """No two different rows merged; in a distinct plan, no two equal rows kept apart; all counts and places right."""
-    number = Numbers()
-    expected = written_out(number, graphs, policy, plan.program)
-    found = of_plan(number, plan)
+    numbers = Numbers()
+    expected = written_out(numbers, graphs, policy, plan.program)
+    found = of_plan(numbers, plan)
     split = False  # behind a pool of pairs, which other changes of another graph's pool may make: rows may be equal
-    for step, table, rows, right in zip(plan.program.steps, plan.tables, found, expected, strict=True):
-        assert table.num_rows == len(rows) and table.total == len(right), step
+    for number, (step, table, rows, right) in enumerate(zip(plan.program.steps, plan.tables, found, expected, strict=True)):
+        assert plan.num_rows(number) == len(rows) and table.total == len(right), step
         split |= table.parts is not None
         if step.kind == "graphs":
             assert rows == right, step
