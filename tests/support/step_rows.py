@@ -16,8 +16,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 import enfa
-from enfa.plan.steps import Program, StepPlan
-from enfa.plan.table import Sums
+from enfa.plan.links import Sums
+from enfa.plan.step import Program
+from enfa.plan.table import Plan
 
 
 class Numbers:
@@ -91,7 +92,7 @@ def _lists(sums: Sums, read: list[Counter]) -> list[Counter]:
     return found
 
 
-def of_plan(number: Numbers, plan: StepPlan) -> list[list[int]]:
+def of_plan(number: Numbers, plan: Plan) -> list[list[int]]:
     """The number of every row of every table."""
     kinds = list(zip(_tuples(plan.edge_rows, len(plan.edge_mark_rows)), _tuples(plan.edge_mark_rows, 0)))
     found: list[list[int]] = []
@@ -118,7 +119,7 @@ def of_plan(number: Numbers, plan: StepPlan) -> list[list[int]]:
     return found
 
 
-def check_step_rows(plan: StepPlan, graphs: list[Data], policy: enfa.Policy) -> None:
+def check_step_rows(plan: Plan, graphs: list[Data], policy: enfa.Policy) -> None:
     """No two different rows merged; in a distinct plan, no two equal rows kept apart; all counts and places right."""
     numbers = Numbers()
     expected = written_out(numbers, graphs, policy, plan.program)
