@@ -18,6 +18,7 @@ from cases import (
     model_of,
 )
 from covering import covering
+from programs import layers
 from reference import Reference
 from torch_geometric.data import Data
 
@@ -83,7 +84,7 @@ def test_against_pyg(number: int, train: bool) -> None:
     (reference(expected).square() * weight).sum().backward()
     for kind in ("full", "ego", "distinct"):
         found = _with_gradients(graphs, _names(case))
-        plan = enfa.make_plan(found, POLICIES[case["policy"]], model.spec, kind)
+        plan = enfa.make_plan(found, POLICIES[case["policy"]], model, kind)
         (copy.deepcopy(model)(plan).square() * weight).sum().backward()
         for name in _names(case) if case["conv"] in READS_EDGES else ["x"]:
             here, there = _grads(found, name), _grads(expected, name)
@@ -108,7 +109,7 @@ def test_equal_nodes_have_gradients_of_their_own() -> None:
     path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
     graphs = [Data(x=torch.ones(3, 2, dtype=torch.double, requires_grad=True), edge_index=path) for _ in range(2)]
     model = model_of({**PLAIN, "conv": "gin", "norm": "none"}, 2).double()
-    out = model(enfa.make_plan(graphs, enfa.NodeMarking(), model.spec))
+    out = model(enfa.make_plan(graphs, enfa.NodeMarking(), model))
     (out[0].sum() + 3 * out[1].sum()).backward()
     first, second = (graph.x.grad for graph in graphs)
     assert not torch.allclose(first[0], first[1]) and torch.allclose(first[0], first[2])
@@ -122,7 +123,7 @@ def test_outputs_are_those_without_gradients(kind: str) -> None:
     model = model_of({**PLAIN, "dropout": 0.4}, 2).double().train()
     out = []
     for given in (graphs, _with_gradients(graphs)):
-        plan = enfa.make_plan(given, enfa.NodeMarking(), model.spec, kind)
+        plan = enfa.make_plan(given, enfa.NodeMarking(), model, kind)
         torch.manual_seed(0)
         out.append(copy.deepcopy(model)(plan).detach())
     torch.testing.assert_close(*out, rtol=1e-12, atol=1e-12)
@@ -135,34 +136,34 @@ def test_features_may_be_computed() -> None:
     graphs[1].x = embed(torch.arange(graphs[1].num_nodes) % 4)[:, 0]
     graphs[0].x, graphs[2].x = graphs[0].x[:, 0].bfloat16().float(), graphs[2].x[:, 0]
     model = enfa.DSGNN(1, 4, 2, 2).eval()
-    model(enfa.make_plan(graphs, enfa.NodeMarking(), model.spec)).square().sum().backward()
+    model(enfa.make_plan(graphs, enfa.NodeMarking(), model)).square().sum().backward()
     assert embed.weight.grad is not None and bool(embed.weight.grad.any())
 
 
 def test_rows_are_still_shared_between_subgraphs() -> None:
     graphs = _with_gradients([random_graph(30, 2.2, channels=2, seed=1)])
-    full, distinct = (enfa.make_plan(graphs, enfa.NodeMarking(), enfa.Spec(3), kind) for kind in ("full", "distinct"))
+    full, distinct = (enfa.make_plan(graphs, enfa.NodeMarking(), layers(3), kind) for kind in ("full", "distinct"))
     assert sum(distinct.cost().rows) < 0.5 * sum(full.cost().rows)
 
 
 def test_where_no_gradients_are_recorded_rows_are_shared_as_ever() -> None:
     graphs = _graphs(PLAIN, 1)
     with torch.no_grad():
-        plan = enfa.make_plan(_with_gradients(graphs), enfa.NodeMarking(), enfa.Spec(2))
-    shared = enfa.make_plan(graphs, enfa.NodeMarking(), enfa.Spec(2))
-    assert not plan.x.requires_grad and plan.cost().rows == shared.cost().rows
+        plan = enfa.make_plan(_with_gradients(graphs), enfa.NodeMarking(), layers(2))
+    shared = enfa.make_plan(graphs, enfa.NodeMarking(), layers(2))
+    assert not plan.x_rows.requires_grad and plan.cost().rows == shared.cost().rows
 
 
 @pytest.mark.parametrize("kind", ["full", "ego", "distinct"])
 def test_a_plan_is_of_the_features_as_they_were(kind: str) -> None:
     graphs = _with_gradients(_graphs(PLAIN, 1))
     model = model_of(PLAIN, 2).double().eval()
-    plan = enfa.make_plan(graphs, enfa.NodeMarking(), model.spec, kind)
+    plan = enfa.make_plan(graphs, enfa.NodeMarking(), model, kind)
     model(plan).sum().backward(retain_graph=True)
     model(plan).sum().backward()
     with pytest.raises(RuntimeError, match="a second time"):
         model(plan).sum().backward()
-    plan = enfa.make_plan(graphs, enfa.NodeMarking(), model.spec, kind)
+    plan = enfa.make_plan(graphs, enfa.NodeMarking(), model, kind)
     with torch.no_grad():
         graphs[2].x.add_(1.0)
     with pytest.raises(ValueError, match="Expected features as they were when the plan was made, got changed ones"):
@@ -174,14 +175,14 @@ def test_no_edges_at_all() -> None:
     graphs = _with_gradients([graph])
     model = model_of(PLAIN, 1)
     for kind in ("full", "ego", "distinct"):
-        model(enfa.make_plan(graphs, enfa.NodeMarking(), model.spec, kind)).sum().backward()
+        model(enfa.make_plan(graphs, enfa.NodeMarking(), model, kind)).sum().backward()
     assert bool(graphs[0].x.grad.isfinite().all())
 
 
 @pytest.mark.parametrize("name", ["x", "edge_attr"])
 def test_compiling_is_refused(name: str) -> None:
     graphs = _graphs(PLAIN, 1)
-    spec = enfa.Spec(1, edge_attr=True)
+    spec = layers(1, edges=True)
     compiled = enfa.compile(graphs, enfa.NodeMarking(), spec, progress=False)
     getattr(graphs[2], name).requires_grad_()
     message = rf"^graph 2: Expected '{name}' without a gradient to compile, .*: use enfa.make_plan, .*, or {name}.detach\(\)$"
@@ -194,6 +195,6 @@ def test_compiling_is_refused(name: str) -> None:
 
 def test_packing_is_refused() -> None:
     """A block of bytes has no gradient."""
-    plan = enfa.make_plan(_with_gradients(_graphs(PLAIN, 1)), enfa.NodeMarking(), enfa.Spec(1))
-    with pytest.raises(ValueError, match="Expected a plan without gradients to pack, got 'x' with requires_grad=True"):
+    plan = enfa.make_plan(_with_gradients(_graphs(PLAIN, 1)), enfa.NodeMarking(), layers(1))
+    with pytest.raises(ValueError, match="Expected a plan without gradients to pack, got 'x_rows' with requires_grad=True"):
         pack(plan)

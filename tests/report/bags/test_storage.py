@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from programs import layers
 from sampled import sample_npz
 from subgraphs import bag, undirected
 from torch_geometric.data import Batch, Data
@@ -169,16 +170,16 @@ def test_rows_and_edges_of_every_policy(name: str) -> None:
     graphs = [*random_graphs(8, 7, channels=[3, 2], edge_channels=[3, 2]), *degenerate_graphs([3, 2], [3, 2]).values()]
     checked = check_graphs(graphs)
     bags = count_bags(checked, policy.edits(checked), 2)
-    full = enfa.make_plan(graphs, policy, enfa.Spec(1, edge_attr=True), "full")
+    full = enfa.make_plan(graphs, policy, layers(1, edges=True), "full")
     assert [bags.rows, bags.sub_edges] == [*full.cost().rows, *full.cost().edges]
-    assert bags.subgraphs == len(full.readout.sub_graph)
+    assert bags.subgraphs == full.num_subgraphs
 
 
 def test_rows_within_hops_are_those_of_the_ego_plan() -> None:
     graphs = random_graphs(10, 9)
     checked = check_graphs(graphs)
     bags = count_bags(checked, enfa.NodeMarking().edits(checked), 4)
-    full, ego = (enfa.make_plan(graphs, enfa.NodeMarking(), enfa.Spec(3), kind) for kind in ("full", "ego"))
+    full, ego = (enfa.make_plan(graphs, enfa.NodeMarking(), layers(3), kind) for kind in ("full", "ego"))
     assert bags.rows == full.num_pairs and bags.sub_edges == full.cost().edges[0]
     assert [bags.rows_within[4] + bags.nodes] * 3 == ego.cost().rows
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from enfa.batch.file._codec import decode
+from enfa.plan.rows._codec import decode
 
 __all__ = ["pack", "unpack"]
 

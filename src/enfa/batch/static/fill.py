@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from enfa.batch.static._fill import fill_kinds, fill_map
 from enfa.batch.static.padding import Bucket, Form
 from enfa.plan.arrays import Places
+from enfa.plan.derived._fill import fill_kinds, fill_map
 from enfa.plan.derived._order import merge_own
 from enfa.plan.derived.maps import KIND_CHUNK
 from enfa.plan.derived.order import CHUNK, Lists

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from enfa.batch.file._codec import join_items
+from enfa.plan.rows._codec import join_items
 from enfa.plan.rows._intern import hash_keys, merge, rehash
 
 __all__ = ["KeyTable", "packed"]

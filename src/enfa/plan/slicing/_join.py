@@ -7,7 +7,7 @@ one behind the other, and other lists; its rows are numbered likewise.
 import numpy as np
 from numba import njit
 
-from enfa.batch.static._fill import pad_map
+from enfa.plan.derived._fill import pad_map
 from enfa.plan.rows._prefetch import prefetch
 
 __all__ = ["join_map"]
