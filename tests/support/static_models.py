@@ -117,7 +117,9 @@ def graphs_for(name: str, seed: int = 1, count: int = 4, size: int = 8) -> list[
     graphs = random_graphs(count, size, seed=seed, channels=channels, edge_channels=edges, **more)
     others = degenerate_graphs(channels, edges, seed)
     # what a conv with loops of its own refuses; and what has no nodes to pool, so that its pool is 0
-    graphs += [g for kind, g in others.items() if not (name == "Looped" and "loop" in kind) and (g.num_nodes or name != "Partial")]
+    graphs += [
+        g for kind, g in others.items() if not (name == "Looped" and "loop" in kind) and (g.num_nodes or name != "Partial")
+    ]
     for i, graph in enumerate(graphs):
         graph.about = torch.tensor([[float(i), 1.0]])
     return graphs

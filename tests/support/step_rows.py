@@ -19,9 +19,10 @@ import enfa
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
 from enfa.nn.bag import Bag
-from enfa.plan.steps import Program, StepPlan
-from enfa.plan.steps.make import step_plan_of
-from enfa.plan.table import Sums
+from enfa.plan.links import Sums
+from enfa.plan.make import step_plan_of
+from enfa.plan.step import Program
+from enfa.plan.table import Plan
 
 
 class Numbers:
@@ -95,7 +96,7 @@ def _lists(sums: Sums, read: list[Counter]) -> list[Counter]:
     return found
 
 
-def of_plan(number: Numbers, plan: StepPlan) -> list[list[int]]:
+def of_plan(number: Numbers, plan: Plan) -> list[list[int]]:
     """The number of every row of every table."""
     kinds = list(zip(_tuples(plan.edge_rows, len(plan.edge_mark_rows)), _tuples(plan.edge_mark_rows, 0)))
     found: list[list[int]] = []
@@ -130,7 +131,7 @@ def plan_of(graphs: list[Data], policy: enfa.Policy, program: Program, kind: str
     return plan
 
 
-def check_step_rows(plan: StepPlan, graphs: list[Data], policy: enfa.Policy) -> None:
+def check_step_rows(plan: Plan, graphs: list[Data], policy: enfa.Policy) -> None:
     """No two different rows merged; in a distinct plan, no two equal rows kept apart; all counts and places right."""
     numbers = Numbers()
     expected = written_out(numbers, graphs, policy, plan.program)

@@ -16,7 +16,7 @@ from enfa.batch.file.header import Header
 from enfa.edits import Edits
 from enfa.edits.check import check_edits
 from enfa.graphs import GraphSet
-from enfa.plan.steps.step import Program
+from enfa.plan.step import Program
 
 __all__ = ["check_arrays", "check_shapes", "forms_of", "graphs_from"]
 

@@ -28,11 +28,12 @@ bitwise_or bitwise_xor fmod remainder addcmul addcdiv atan2 arctan2 hypot copysi
 masked_fill
 """
 # Not defined, or without a derivative, for some numbers: padding must not meet them where no real row does.
-PARTIAL = frozenset("""
+_PARTIAL = """
 log log2 log10 log1p sqrt rsqrt reciprocal div divide true_divide truediv rtruediv floor_divide floordiv rfloordiv pow rpow
 float_power logit acos asin acosh atanh erfinv lgamma digamma xlogy atan2 arctan2 hypot fmod remainder mod rmod addcdiv
 copysign logaddexp logaddexp2 std std_mean
-""".split())  # fmt: skip
+"""
+PARTIAL = frozenset(_PARTIAL.split())
 _OPERATORS = """
  add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow eq ne lt le gt ge and rand or ror xor
 rxor neg pos abs invert
