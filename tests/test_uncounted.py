@@ -17,8 +17,8 @@ from torch_geometric.data import Data
 
 import enfa
 from enfa.batch.static.padding import pad_plan
-from enfa.plan.derive import readouts
-from enfa.plan.prepare import lean, prepare
+from enfa.plan.derived.lowered import lowered as lowered_lists
+from enfa.plan.derived.prepare import lean, prepare
 from enfa.testing.same import _distance, _run, _scales
 
 
@@ -76,14 +76,18 @@ def _model(name: str, policy: enfa.Policy, layers: int = 3) -> nn.Module:
     return model
 
 
-def _assert_all_count(plan: enfa.Plan) -> None:
-    """Each table has only rows that stand for something, and pools name only those."""
-    for layer in plan.layers:
-        assert (layer.copies > 0).all() and int(layer.copies.sum()) == plan.num_pairs
-        if layer.context is not None:
-            assert int(layer.context.copies.sum()) == plan.num_nodes
-    for readout, layer in zip(readouts(plan), plan.layers):
-        assert not len(readout.delta.row) or int(readout.delta.row.max()) < layer.num_rows
+def _assert_all_count(plan: enfa.Bag) -> None:
+    """Each table has only rows that stand for something, and lists name only those."""
+    totals = {"pairs": plan.num_pairs, "nodes": plan.num_nodes, "subgraphs": plan.num_subgraphs}
+    for number, (step, table) in enumerate(zip(plan.program.steps, plan.tables)):
+        if step.kind in totals:
+            assert (table.copies > 0).all() and int(table.copies.sum()) == table.total == totals[step.kind], step
+            assert len(table.copies) == plan.num_rows(number), step
+        if table.sums is not None:
+            lowered = [int(name.split()[1]) for n, name in plan.program.needs if n == number and name.startswith("lowered")]
+            lists = {step.reads[0]: table.sums, **{to: lowered_lists(plan, number, to) for to in lowered}}
+            for read, sums in lists.items():
+                assert not len(sums.row) or 0 <= int(sums.row.min()) <= int(sums.row.max()) < plan.num_rows(read), step
 
 
 @pytest.mark.parametrize("batch", BATCHES)
@@ -97,19 +101,19 @@ def test_training_mode(policy: enfa.Policy, name: str, batch: str) -> None:
     _assert_all_count(plan)
     # Where all rows are equal, gradients are zero but for rounding, which every norm multiplies by 316: weights disturbed by
     # a few roundings tell how far the conventional model determines its own numbers.
-    full = enfa.make_plan(graphs, policy, model, "full")
     double, disturbed = copy.deepcopy(model).double(), copy.deepcopy(model).double()
+    full = enfa.make_plan(graphs, policy, double, "full")
     with torch.no_grad():
         for parameter in disturbed.parameters():
             parameter.mul_(1 + 1e-15 * torch.randn_like(parameter))
     exact = _run(double, full, True, 0)
     own = _errors(_run(disturbed, full, True, 0), exact)
     for kind in ("ego", "distinct"):
-        for what, error in _errors(_run(double, enfa.make_plan(graphs, policy, model, kind), True, 0), exact).items():
+        for what, error in _errors(_run(double, enfa.make_plan(graphs, policy, double, kind), True, 0), exact).items():
             assert error <= max(1e-8, 10 * own[what]), (kind, what)
     # in float32, where equal rows have no variance to divide by, the conventional model itself may be far off
     found = _errors(_run(model, plan, True, 0), exact)
-    for what, theirs in _errors(_run(model, full, True, 0), exact).items():
+    for what, theirs in _errors(_run(model, enfa.make_plan(graphs, policy, model, "full"), True, 0), exact).items():
         assert found[what] <= max(1e-3, 4 * theirs), what
 
 
@@ -130,9 +134,10 @@ def test_a_complete_graph_and_all_defaults(nodes: int, name: str) -> None:
     torch.manual_seed(nodes)
     options = MODELS[name]
     model = (enfa.DSSGNN if "context" in options else enfa.DSGNN)(2, 8, 2, 5, **options)
-    full, plan = (enfa.make_plan([_complete(nodes)], enfa.NodeMarking(), model, k) for k in ("full", "distinct"))
     for dtype in (torch.float32, torch.float64):
-        expected, found = (_run(copy.deepcopy(model).to(dtype), p, True, 0) for p in (full, plan))
+        model = model.to(dtype)
+        plans = (enfa.make_plan([_complete(nodes)], enfa.NodeMarking(), model, k) for k in ("full", "distinct"))
+        expected, found = (_run(model, plan, True, 0) for plan in plans)
         assert max(_errors(found, expected).values()) <= (1e-3 if dtype == torch.float32 else 1e-8)
 
 
@@ -142,12 +147,13 @@ def test_however_the_plan_is_made(policy: enfa.Policy, name: str) -> None:
     """Sliced, extended, padded and drawn, against the same graphs' full plan."""
     model, graphs = _model(name, policy).double(), [g for batch in BATCHES.values() for g in batch]
     compiled = enfa.compile(graphs[:15], policy, model, progress=False)
+    needs = compiled.program.needs
     compiled.extend(graphs[15:])
     assert compiled.cost().rows == compiled[:].cost().rows  # the dataset has no others either
     for chosen in ([1], [7, 2], [0, 4, 16, 3], list(range(len(graphs)))):
         plan = compiled[chosen]
         _assert_all_count(plan)
-        padded = pad_plan(lean(prepare(compiled[chosen], model.needs), model.needs))
+        padded = pad_plan(lean(prepare(compiled[chosen], needs), needs))
         expected = _run(model, enfa.make_plan([graphs[g] for g in chosen], policy, model, "full"), True, 0)
         scales = _scales(expected)
         for found in (_run(model, plan, True, 0), _run(model, padded, True, 0)):
@@ -160,13 +166,13 @@ def test_however_the_plan_is_made(policy: enfa.Policy, name: str) -> None:
 def test_parts_of_bags(policy: enfa.Policy, name: str) -> None:
     """A draw may lack rows that the whole bag has."""
     model, graphs = _model(name, policy).double(), [*BATCHES["a mixture"], _graph(7, [(i, i + 1) for i in range(6)])]
-    draw, tables = enfa.Subsample(policy, count=1), name != "ds"
+    draw = enfa.Subsample(policy, count=1)
     compiled, full = (
         enfa.compile(graphs, policy, model, progress=False, kind=kind) for kind in ("distinct", "full")
     )
     for epoch in range(3):
         for chosen in (np.arange(7), np.array([6]), np.array([5, 0])):
-            plan = compiled.plan(chosen, draw, epoch, tables=tables)
+            plan = compiled.plan(chosen, draw, epoch)
             _assert_all_count(plan)
             expected = _run(model, full.plan(chosen, draw, epoch), True, 0)
             scales, found = _scales(expected), _run(model, plan, True, 0)

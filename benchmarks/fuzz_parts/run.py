@@ -16,7 +16,7 @@ from torch.func import functional_call
 import enfa
 from enfa.batch.static.padding import Form, pad_plan
 from enfa.nn import root_nodes
-from enfa.plan.steps.prepare import lean, prepare
+from enfa.plan.derived.prepare import lean, prepare
 from fuzz_parts.draw import Case
 from fuzz_parts.reference import Reference
 from fuzz_parts.stack import Stacked, stacked
@@ -27,6 +27,14 @@ Results = dict[str, Tensor]
 def _deeper(case: Case) -> enfa.DSGNN | enfa.DSSGNN:
     """The case's model with a layer or two more."""
     return replace(case, settings={**case.settings, "depth": case.settings["depth"] + 1 + case.number % 2}).model()
+
+
+def _parts_are_known(case: Case, model: nn.Module) -> bool:
+    """Whether parts of compiled bags are plans. What sums over bags is planned anew, and so are rows that count but are not
+    pooled: how often parts of a bag have them is not known."""
+    counted = any(isinstance(part, nn.BatchNorm1d) for part in model.modules())
+    readout = case.settings["readout"]
+    return case.settings["model"] == "DSGNN" and readout != "node" and not (readout == "root" and counted)
 
 
 def plan_of(case: Case, model: enfa.DSGNN | enfa.DSSGNN) -> enfa.Bag:
@@ -43,8 +51,7 @@ def plan_of(case: Case, model: enfa.DSGNN | enfa.DSSGNN) -> enfa.Bag:
         least = form.sizes(plan.tensors())
         return pad_plan(plan, dict(zip(form.names, (least + rng.integers(0, 9, len(least)) * (least > 0)).tolist())))
     first = graphs[: case.first] if kind == "extend" else graphs
-    # what sums over bags has no part of them compiled: such draws are planned anew
-    ahead = case.draw is None or (case.settings["model"] == "DSGNN" and case.settings["readout"] != "node")
+    ahead = case.draw is None or _parts_are_known(case, model)
     made_for = _deeper(case) if kind == "first layers" else model
     compiled = enfa.compile(first, case.policy, made_for, progress=False, threads=1, ahead=ahead)
     if kind == "extend" and case.first < len(graphs):

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from enfa.nn.triton import gine, linear_norm, norm, sums, wide
 from enfa.nn.triton import products as linear
 from enfa.nn.triton.split import split_weight
-from enfa.plan.derive import kind_lists, merged_map
-from enfa.plan.steps.derived import list_maps
+from enfa.plan.derived.maps import kind_lists, merged_map
+from enfa.plan.derived.needs import list_maps
 from gpu_parts.cases import Case, Dataset, model_for, plan_for
 from gpu_parts.measure import kernel_us
 
@@ -50,7 +50,8 @@ def lists(case: Case, data: Dataset, size: int) -> Iterator[tuple[str, list[str]
         "pool backwards": lambda: sums.triton_sums(grad[: len(pool.forward)], pool.backward),
     }
     if data.molecules:
-        kinds, edge = kind_lists(links, len(plan.edge_mark_rows)), torch.randn(len(plan.edge_mark_rows), case.width, device="cuda")
+        count = len(plan.edge_mark_rows)
+        kinds, edge = kind_lists(links, count), torch.randn(count, case.width, device="cuda")
         calls |= {
             "gine forwards": lambda: gine._forward(table, edge, merged.forward),
             "gine backwards": lambda: gine._backward(grad, table, edge, merged.backward),

@@ -55,7 +55,7 @@ def model(request: pytest.FixtureRequest) -> nn.Module:
     return enfa.DSSGNN([5, 3], 6, 2, 3, "gine", context, **options).double()
 
 
-def _logits(model: nn.Module, plan: enfa.Plan, train: bool) -> Tensor:
+def _logits(model: nn.Module, plan: enfa.Bag, train: bool) -> Tensor:
     """The buffers stay as they are (copying a model takes longer than running it); dropout draws the same every time."""
     torch.default_generator.manual_seed(1)
     before = [buffer.clone() for buffer in model.buffers()]
@@ -67,12 +67,12 @@ def _logits(model: nn.Module, plan: enfa.Plan, train: bool) -> Tensor:
 
 
 @pytest.fixture(scope="session")
-def assert_exact() -> Callable[[nn.Module, enfa.Plan, Sequence[Data], enfa.Policy], None]:
+def assert_exact() -> Callable[[nn.Module, enfa.Bag, Sequence[Data], enfa.Policy], None]:
     """A plan gives the logits that the full plan of the same graphs gives, in training and in evaluation."""
 
-    def check(model: nn.Module, plan: enfa.Plan, graphs: Sequence[Data], policy: enfa.Policy) -> None:
+    def check(model: nn.Module, plan: enfa.Bag, graphs: Sequence[Data], policy: enfa.Policy) -> None:
         unlabelled = [graph.clone().update({"y": None}) for graph in graphs]  # some may have labels, and some none
-        reference = enfa.make_plan(unlabelled, policy, model.spec, "full")
+        reference = enfa.make_plan(unlabelled, policy, model, "full")
         reference.graph_ids = plan.graph_ids  # dropout's masks depend on the place of a graph in its dataset
         assert plan.num_graphs == len(graphs)
         for train in (True, False):
@@ -96,10 +96,10 @@ def _arrays(value: Any, name: str) -> dict[str, Tensor]:
 
 
 @pytest.fixture(scope="session")
-def assert_identical() -> Callable[[enfa.Plan, enfa.Plan], None]:
+def assert_identical() -> Callable[[enfa.Bag, enfa.Bag], None]:
     """Every array of one plan is that of the other, bit for bit."""
 
-    def check(one: enfa.Plan, other: enfa.Plan) -> None:
+    def check(one: enfa.Bag, other: enfa.Bag) -> None:
         first, second = _arrays(one, "plan"), _arrays(other, "plan")
         assert first.keys() == second.keys() and len(first) > 10
         for name, value in first.items():

@@ -7,14 +7,16 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from programs import layers
 from torch_geometric.data import Data
 
 import enfa
+from enfa.batch.dataset import CompiledDataset
 
 
 @pytest.fixture(scope="module")
-def compiled(graphs: list[Data]) -> enfa.CompiledDataset:
-    return enfa.compile(graphs, enfa.NodeMarking(), enfa.Spec(3, edge_attr=True), progress=False)
+def compiled(graphs: list[Data]) -> CompiledDataset:
+    return enfa.compile(graphs, enfa.NodeMarking(), layers(3, edges=True), progress=False)
 
 
 def _ids(loader: enfa.DataLoader) -> list[list[int]]:
@@ -25,7 +27,7 @@ def _flat(batches: list[list[int]]) -> list[int]:
     return [graph for batch in batches for graph in batch]
 
 
-def test_order_is_a_function_of_seed_and_epoch(compiled: enfa.CompiledDataset) -> None:
+def test_order_is_a_function_of_seed_and_epoch(compiled: CompiledDataset) -> None:
     first, again, other = (enfa.DataLoader(compiled, 5, shuffle=True, seed=s) for s in (1, 1, 2))
     epochs = [_ids(first) for _ in range(3)]
     np.random.seed(99)
@@ -39,7 +41,7 @@ def test_order_is_a_function_of_seed_and_epoch(compiled: enfa.CompiledDataset) -
     assert _ids(first) == epochs[2]
 
 
-def test_a_pass_that_is_broken_off_counts(compiled: enfa.CompiledDataset) -> None:
+def test_a_pass_that_is_broken_off_counts(compiled: CompiledDataset) -> None:
     loader, whole = (enfa.DataLoader(compiled, 5, shuffle=True, seed=1) for _ in range(2))
     epochs = [_ids(whole) for _ in range(4)]
     for plan in loader:
@@ -54,7 +56,7 @@ def test_a_pass_that_is_broken_off_counts(compiled: enfa.CompiledDataset) -> Non
     assert _ids(loader) == epochs[3]
 
 
-def test_without_shuffle_the_order_is_that_of_the_graphs(compiled: enfa.CompiledDataset) -> None:
+def test_without_shuffle_the_order_is_that_of_the_graphs(compiled: CompiledDataset) -> None:
     loader = enfa.DataLoader(compiled, 4, graphs=[9, 3, 5, 1, 7, 8])
     assert _ids(loader) == _ids(loader) == [[9, 3, 5, 1], [7, 8]]
     assert len(loader) == 2
@@ -67,7 +69,7 @@ def test_without_shuffle_the_order_is_that_of_the_graphs(compiled: enfa.Compiled
 
 @pytest.mark.parametrize("shuffle", [False, True])
 @pytest.mark.parametrize("max_rows", [1, 60, 150, 10**9])
-def test_max_rows(compiled: enfa.CompiledDataset, max_rows: int, shuffle: bool) -> None:
+def test_max_rows(compiled: CompiledDataset, max_rows: int, shuffle: bool) -> None:
     loader = enfa.DataLoader(compiled, 8, shuffle=shuffle, max_rows=max_rows)
     for _ in range(2):
         expected, plans = len(loader), list(loader)
@@ -84,7 +86,7 @@ def test_max_rows(compiled: enfa.CompiledDataset, max_rows: int, shuffle: bool) 
 # a process that is spawned imports everything anew, which takes seconds
 @pytest.mark.parametrize(("context", "workers"), [("fork", 2), ("spawn", 1)])
 def test_workers_give_identical_batches(
-    compiled: enfa.CompiledDataset, context: str, workers: int, assert_identical: Callable
+    compiled: CompiledDataset, context: str, workers: int, assert_identical: Callable
 ) -> None:
     here = enfa.DataLoader(compiled, 6, shuffle=True, seed=4, max_rows=400)
     there = enfa.DataLoader(
@@ -97,7 +99,7 @@ def test_workers_give_identical_batches(
             assert_identical(mine, theirs)
 
 
-def test_several_loaders_share_one_dataset(compiled: enfa.CompiledDataset) -> None:
+def test_several_loaders_share_one_dataset(compiled: CompiledDataset) -> None:
     train, valid = (enfa.DataLoader(compiled, 3, graphs=part) for part in (range(12), range(12, 23)))
     pairs = list(zip(train, valid))
     assert _flat([a.graph_ids.tolist() for a, _ in pairs]) == list(range(12))
@@ -118,6 +120,6 @@ def test_several_loaders_share_one_dataset(compiled: enfa.CompiledDataset) -> No
         ({"shufle": True}, "shufle"),
     ],
 )
-def test_wrong_options(compiled: enfa.CompiledDataset, options: dict, message: str) -> None:
+def test_wrong_options(compiled: CompiledDataset, options: dict, message: str) -> None:
     with pytest.raises((ValueError, IndexError, TypeError), match=message):
         enfa.DataLoader(compiled, **options)

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import enfa
+from enfa.plan.derived.lists import list_sizes
 
 ROOT = Path(__file__).parents[2]
 
@@ -53,8 +54,8 @@ def test_every_value_is_drawn(part: Callable) -> None:
     assert sum(len(case.chosen) == 1 for case in cases) > 200
 
 
-def _altered(change: Callable[[enfa.Plan], None], plan_of: Callable) -> Callable:
-    def altered(case: object, model: enfa.DSGNN) -> enfa.Plan:
+def _altered(change: Callable[[enfa.Bag], None], plan_of: Callable) -> Callable:
+    def altered(case: object, model: enfa.DSGNN) -> enfa.Bag:
         plan = plan_of(case, model)
         change(plan)
         return plan
@@ -62,22 +63,23 @@ def _altered(change: Callable[[enfa.Plan], None], plan_of: Callable) -> Callable
     return altered
 
 
-def _one_copy_more(plan: enfa.Plan) -> None:
-    copies = plan.layers[0].copies.clone()
-    copies[int(copies.argmax())] += 1
-    plan.layers[0].copies = copies
+def _one_copy_more(plan: enfa.Bag) -> None:
+    first = plan.tables[1]
+    first.copies = first.copies.clone()
+    first.copies[int(first.copies.argmax())] += 1
 
 
-def _other_messages(plan: enfa.Plan) -> None:
+def _other_messages(plan: enfa.Bag) -> None:
     """Rows read each other's messages."""
-    for layer in plan.layers:
-        layer.links.in_row = layer.links.in_row.flip(0)
+    for table in plan.tables:
+        if table.links is not None:
+            table.links.in_row = table.links.in_row.flip(0)
 
 
-def _one_node_more(plan: enfa.Plan) -> None:
-    sizes = plan.readout.sub_size.clone()
-    sizes[0] += 1
-    plan.readout.sub_size = sizes
+def _one_node_more(plan: enfa.Bag) -> None:
+    """Of the first subgraph."""
+    pool = next(t for step, t in zip(plan.program.steps, plan.tables) if (step.op, step.kind) == ("pool", "subgraphs"))
+    list_sizes(pool)[0] += 1
 
 
 @pytest.mark.parametrize(
@@ -148,7 +150,7 @@ def test_stops_with_a_line_that_shows_it_again(
     verdict, out = part("fuzz_parts.verdict"), tmp_path / "fuzz.json"
     plan_of = verdict.plan_of
 
-    def broken(case, model) -> enfa.Plan:
+    def broken(case, model) -> enfa.Bag:
         if case.number == 3:
             raise IndexError("out of range")
         return plan_of(case, model)

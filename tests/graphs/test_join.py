@@ -13,7 +13,7 @@ def test_joined_is_checked_together(edge_channels: list[int] | None) -> None:
     second = random_graphs(3, 5, seed=2, channels=[5], edge_channels=edge_channels)
     second += degenerate_graphs([3], edge_channels).values()
     old = check_graphs(first)
-    new = renumbered(check_graphs(second), old.x, old.edge_attr)
+    new = renumbered(check_graphs(second), old.x, old.edge_attr, old.categories)
     assert np.array_equal(new.x[: len(old.x)], old.x) and len(np.unique(new.x, axis=0)) == len(new.x)
     found, expected = join(old, new), check_graphs(first + second)
     for name in ("node_ptr", "src", "dst", "order", "in_ptr", "edge_ptr"):
@@ -27,11 +27,11 @@ def test_joined_is_checked_together(edge_channels: list[int] | None) -> None:
 def test_refuses_other_features() -> None:
     old = check_graphs(random_graphs(2, channels=2))
     with pytest.raises(ValueError, match="Expected 'x' with 2 columns of float32, as compiled, got 3 columns"):
-        renumbered(check_graphs(random_graphs(2, channels=3)), old.x, old.edge_attr)
+        renumbered(check_graphs(random_graphs(2, channels=3)), old.x, old.edge_attr, old.categories)
     with pytest.raises(ValueError, match="got 2 columns of int64"):
-        renumbered(check_graphs(random_graphs(2, channels=[2, 2])), old.x, old.edge_attr)
+        renumbered(check_graphs(random_graphs(2, channels=[2, 2])), old.x, old.edge_attr, old.categories)
     with pytest.raises(ValueError, match="Expected graphs without 'edge_attr', as compiled"):
-        renumbered(check_graphs(random_graphs(2, channels=2, edge_channels=1)), old.x, None)
+        renumbered(check_graphs(random_graphs(2, channels=2, edge_channels=1)), old.x, None, old.categories)
     attr = torch.zeros(1, 1).numpy()
     with pytest.raises(ValueError, match="Expected graphs with 'edge_attr', as compiled"):
-        renumbered(check_graphs(random_graphs(2, channels=2)), old.x, attr)
+        renumbered(check_graphs(random_graphs(2, channels=2)), old.x, attr, old.categories)

@@ -7,7 +7,7 @@ import torch
 from one_table import counted_rows
 from torch import Tensor, nn
 
-from enfa.nn.norm import CountedBatchNorm
+from enfa.nn.ops.norm import CountedBatchNorm
 from enfa.nn.rowwise.held import HeldNorm
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")

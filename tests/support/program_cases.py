@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import torch
 from bag_models import Between, Context, Knowledge, Nodes, Rooted, Union
 from torch import Tensor, nn
@@ -14,12 +15,13 @@ from torch_geometric.data import Data
 from torch_geometric.nn import MLP, GINConv, GINEConv
 
 import enfa
-from enfa.batch.programs import CompiledProgram
+from enfa.batch.compile import compile_program
+from enfa.batch.dataset import CompiledDataset
 from enfa.nn.bag import make_plan, trace
-from enfa.plan.steps.step import Program
+from enfa.plan.step import Program
 from enfa.testing import degenerate_graphs, random_graphs
 
-__all__ = ["CASES", "Case", "Chain", "assert_exact", "graphs_of", "outputs"]
+__all__ = ["CASES", "Case", "Chain", "Roots", "assert_exact", "graphs_of", "outputs"]
 
 WIDTH = 4
 
@@ -39,7 +41,8 @@ class Chain(nn.Module):
         self.convs = nn.ModuleList((GINEConv if edges else GINConv)(mlp) for mlp in inner)
         self.head = nn.Linear(WIDTH, 2)
 
-    def forward(self, bag: enfa.Bag) -> Tensor:
+    def last(self, bag: enfa.Bag) -> Any:
+        """What all layers make of the pairs."""
         h: Any = self.mark(bag.mark)
         h = sum((e(bag.x[:, i]) for i, e in enumerate(self.embed)), h) if self.categories else h + self.embed(bag.x)
         if self.degrees:
@@ -50,8 +53,18 @@ class Chain(nn.Module):
             more = (self.edge(given),)
         for conv in self.convs:
             h = bag.propagate(conv, h, *more).relu()
-        out = self.head(bag.pool(bag.pool(h, "sum"), "mean"))
+        return h
+
+    def forward(self, bag: enfa.Bag) -> Tensor:
+        out = self.head(bag.pool(bag.pool(self.last(bag), "sum"), "mean"))
         return out + bag.graph_attr["weight"][:, None] if self.attr else out
+
+
+class Roots(Chain):
+    """Reads roots alone: pairs that are far from the root of their subgraph have no rows, unless these are counted."""
+
+    def forward(self, bag: enfa.Bag) -> Tensor:
+        return self.head(bag.pool(bag.root(self.last(bag)), "mean"))
 
 
 @dataclass
@@ -72,9 +85,11 @@ class Case:
     def program(self, graphs: Sequence[Data]) -> Program:
         return replace(trace(self.made(), graphs, self.policy), counted=self.counted)
 
-    def compiled(self, graphs: Sequence[Data], **options: Any) -> CompiledProgram:
-        given = self.made() if self.counted else self.program(graphs)
-        return enfa.compile(graphs, self.policy, given, progress=False, kind=self.kind, ahead=self.ahead, **options)
+    def compiled(self, graphs: Sequence[Data], **options: Any) -> CompiledDataset:
+        options = {"progress": False, "kind": self.kind, "ahead": self.ahead, **options}
+        if self.counted:
+            return enfa.compile(graphs, self.policy, self.made(), **options)
+        return compile_program(graphs, self.policy, self.program(graphs), enfa.Bag, dtype=np.float64, **options)
 
     @property
     def anew(self) -> bool:
@@ -92,6 +107,7 @@ CASES: dict[str, Case] = {
     "ds, degrees": Case(enfa.NodeDeletion(), lambda: Chain(2, degrees=True, attr=True)),
     "ds, shared within graphs": Case(enfa.NodeMarking(), Knowledge),
     "ds, not counted": Case(enfa.NodeMarking(), lambda: Chain(2, norm=False), counted=False),
+    "roots, not counted": Case(enfa.EdgeMarking(), lambda: Roots(edges=3, norm=False), counted=False),
     "dss": Case(enfa.NodeDeletion(), Context),
     "rooted": Case(enfa.NodeMarking(), Rooted),
     "between": Case(enfa.NodeMarking(), Between),

@@ -78,6 +78,9 @@ def test_another_layout_or_version(trained: tuple[Path, Path, bytes], refused: R
     refused(changed(lambda c: c.pop("state_dict")), "is a damaged checkpoint: Expected it to hold state_dict")
     refused(changed(lambda c: c["enfa"].update(curve=[3])), "Expected it to hold curve")
     refused(changed(lambda c: c["enfa"].update(version=7)), "is a checkpoint of another version (7 there, '")
+    older = "is a checkpoint of format 1, and this version reads 2, in which weights have other names: train anew, or use the "
+    refused(changed(lambda c: c["enfa"].pop("format")), older + "version that has written it ('")
+    refused(changed(lambda c: c["enfa"].update(format="new")), "is a checkpoint of format 'new', and this version reads 2")
     other = "is a checkpoint of another version ('9.0' there, '"
 
     def newer(c: dict[str, Any]) -> None:

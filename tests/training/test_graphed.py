@@ -129,7 +129,7 @@ def test_captured_training_resumes(config_file: Write) -> None:
 @pytest.mark.parametrize("size", [1, 2, 5, 50])
 def test_chunks_hold_every_batch_once_and_end_the_epoch(config_file: Write, size: int) -> None:
     run = prepare(read_config(config_file()))
-    needs = run.module.model.needs
+    needs = run.batches.compiled.program.needs
     whole, cut = (PackedLoader(run.batches.compiled, needs, 8, shuffle) for shuffle in (True, True))
     kept = PackedLoader(run.batches.compiled, needs, 8)
     chunks = Chunks(cut, size)

@@ -1,10 +1,9 @@
-"""A compiled dataset: slices of it are plans."""
+"""A compiled dataset: slices of it are plans, made of the steps that a model asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from copy import deepcopy
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,71 +12,79 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from enfa.batch.key import chained, fingerprint, params_of, with_spec
+from enfa.batch.file.key import params_of, sealed
+from enfa.batch.file.program import program_json
 from enfa.batch.positions import SLICING, positions
-from enfa.batch.rows import compile_graphs
 from enfa.edits import Edits, Policy, Subsample
-from enfa.edits.marks import with_marks
-from enfa.graphs import GraphSet, check_graphs
-from enfa.graphs.join import join, renumbered
-from enfa.graphs.labels import added_labels
+from enfa.graphs import GraphSet
 from enfa.plan.cost import Cost
-from enfa.plan.cut import Cutter
-from enfa.plan.distinct import DistinctRows
-from enfa.plan.expand import largest_values
-from enfa.plan.gradients import refuse_gradients
-from enfa.plan.make import edits_of, plan_of, sources_of
-from enfa.plan.merge import merge_rows, widen_kinds
-from enfa.plan.prepare import Needs
-from enfa.plan.slice import Slicer, Sources
-from enfa.plan.spec import Spec
-from enfa.plan.steps.builder import start_kinds
+from enfa.plan.make import step_plan_of
+from enfa.plan.rows.distinct import StepRows
+from enfa.plan.rows.intern import KeyTable
+from enfa.plan.rows.truncate import first_layers, shorter
+from enfa.plan.slicing.alone import rows_by_graph
+from enfa.plan.slicing.cut import Cutter
+from enfa.plan.slicing.slice import Slicer, Sources
+from enfa.plan.step import Program
 from enfa.plan.table import Plan
-from enfa.plan.truncate import first_layers
 
-__all__ = ["SLICING", "CompiledDataset"]
-
-def _both(old: np.ndarray | None, subs: int, new: np.ndarray | None, more: int) -> np.ndarray | None:
-    """``keeps`` of ``subs`` and ``more`` subgraphs, where None stands for no."""
-    if old is None and new is None:
-        return None
-    parts = ((old, subs), (new, more))
-    return np.concatenate([np.zeros(count, bool) if part is None else part for part, count in parts])
+__all__ = ["CompiledDataset"]
 
 
 class CompiledDataset:
     """What :func:`enfa.compile` returns. ``compiled[[3, 5]]`` is the plan of graphs 3 and 5.
 
-    Several threads may slice: they take turns. Several processes do not have to.
+    It holds the rows of every step and ``sources``, what these are made of; or ``graphs`` and edits, where every batch is
+    planned anew. Several threads may slice: they take turns. Several processes do not have to.
     """
 
     def __init__(
         self,
         key: dict[str, Any],
         policy: Policy | None,
-        spec: Spec,
-        kind: str,
-        sources: Sources,
-        rows: DistinctRows | None,
-        graphs: tuple[GraphSet, Edits] | None,
-        y: Tensor | None,
+        program: Program,
+        cls: type[Plan],
+        *,
+        rows: list[StepRows] | None = None,
+        sources: Sources | None = None,
+        graphs: tuple[GraphSet, Edits] | None = None,
+        y: Tensor | None = None,
+        graph_attr: dict[str, Tensor] | None = None,
     ) -> None:
-        self.key, self.policy, self.spec, self.kind = key, policy, spec, kind
-        self.sources, self.rows, self.graphs, self.y = sources, rows, graphs, y
+        self.key, self.policy, self.program, self.cls = key, policy, program, cls
+        self.rows, self.sources, self.graphs, self.y, self.graph_attr = rows, sources, graphs, y, graph_attr or {}
+        self.shared = False  # whether another dataset has the same tables: then they are copied before they grow
         self._slicer: Slicer | None = None
-        self._cutters: dict[bool, Cutter] = {}  # by whether all tables are pooled
+        self._cutters: dict[frozenset[tuple[int, str]], Cutter | None] = {}  # by needs
+
+    @property
+    def kind(self) -> str:
+        return self.key["kind"]
+
+    @property
+    def node_ptr(self) -> np.ndarray:
+        return self.sources.node_ptr if self.graphs is None else self.graphs[0].node_ptr  # type: ignore[union-attr]
+
+    @property
+    def sub_ptr(self) -> np.ndarray:
+        return self.sources.sub_ptr if self.graphs is None else self.graphs[1].sub_ptr  # type: ignore[union-attr]
+
+    @property
+    def sub_size(self) -> np.ndarray:
+        """int64 [S]: how many nodes each subgraph has."""
+        return self.sources.sub_size if self.graphs is None else self.graphs[1].sizes(self.graphs[0])  # type: ignore[union-attr]
 
     def __len__(self) -> int:
-        return len(self.sources.node_ptr) - 1
+        return len(self.node_ptr) - 1
 
     @property
     def num_subgraphs(self) -> int:
-        return int(self.sources.sub_ptr[-1])
+        return int(self.sub_ptr[-1])
 
     @property
     def num_pairs(self) -> int:
         """(subgraph, node) pairs: the rows that the conventional model has per layer."""
-        return int(self.sources.sub_size.sum())
+        return int(self.sub_size.sum())
 
     def positions(self, graphs: int | Sequence[int] | np.ndarray | Tensor | slice) -> np.ndarray:
         """See :func:`enfa.batch.positions.positions`."""
@@ -93,25 +100,49 @@ class CompiledDataset:
         draw: Subsample | None = None,
         epoch: int = 0,
         score: np.ndarray | None = None,
-        tables: bool = False,
     ) -> Plan:
         """The plan of some graphs; with ``draw``, of a part of their compiled bags, drawn anew each epoch.
 
-        ``score``: a number for every compiled subgraph, see :meth:`enfa.Subsample.draw`. ``tables``: whether all tables
-        will be pooled (``model.needs.tables``) of many batches: their deltas are then made once, for the whole dataset,
-        and kept. Where processes slice, ask for it before they are forked, so that they share them.
+        ``score``: a number for every compiled subgraph, see :meth:`enfa.Subsample.draw`.
         """
         ids = self.positions(graphs)
-        subs = None if draw is None else self.checked_draw(draw).draw(self.sources.sub_ptr, ids, epoch, score)
-        if self.rows is not None:
+        subs = None if draw is None else self.checked_draw(draw).draw(self.sub_ptr, ids, epoch, score)
+        if self.graphs is None:
             with SLICING:
-                plan = self._slices().plan(ids, subs, tables)
-        else:
-            assert self.graphs is not None
-            all_graphs, edits = self.graphs
-            plan = plan_of(all_graphs.subset(ids), edits.subset(all_graphs, ids, subs), self.spec, self.kind)
-            plan.graph_ids = torch.from_numpy(ids)
+                return self.labelled(self.slicer.plan(ids, subs))
+        every, edits = self.graphs
+        plan = step_plan_of(every.subset(ids), edits.subset(every, ids, subs), self.program, self.kind, self.cls)
+        plan.graph_ids = torch.from_numpy(ids)
         return self.labelled(plan)
+
+    @property
+    def slicer(self) -> Slicer:
+        """What cuts plans out of the rows."""
+        assert self.rows is not None and self.sources is not None
+        if self._slicer is None:
+            self._slicer = Slicer(self.rows, self.sources, self.cls)
+        return self._slicer
+
+    def cutter(self, needs: Iterable[tuple[int, str]]) -> Cutter | None:
+        """What cuts batches for a model faster than :meth:`plan`, for blocks that loaders pack; None where it cannot.
+
+        Kept, because it takes as long as many batches and several times the memory of the dataset: loaders share it.
+        """
+        key = frozenset(needs)
+        if self.rows is None:
+            return None
+        with SLICING:
+            if key not in self._cutters:
+                self._cutters[key] = Cutter(self.slicer, key) if Cutter.takes(self.slicer, key) else None
+            return self._cutters[key]
+
+    def labelled(self, plan: Plan) -> Plan:
+        """The plan with the labels and attributes of its graphs."""
+        assert plan.graph_ids is not None
+        if self.y is not None:
+            plan.y = self.y.index_select(0, plan.graph_ids)
+        plan.graph_attr = {name: value.index_select(0, plan.graph_ids) for name, value in self.graph_attr.items()}
+        return plan
 
     def checked_draw(self, draw: Subsample) -> Subsample:
         """The same, if it draws from the bags that were compiled."""
@@ -122,131 +153,70 @@ class CompiledDataset:
         if (type(draw.policy).__name__, params_of(draw.policy)) != (name, params):
             compiled = f"{name}({', '.join(f'{k}={v!r}' for k, v in params.items())})"
             raise ValueError(f"Expected to draw from the compiled bags, those of {compiled}, got {draw.policy!r}")
+        if self.graphs is None:
+            self.slicer.check_draw()
         return draw
 
-    def _slices(self) -> Slicer:
-        assert self.rows is not None
-        if self._slicer is None:
-            self._slicer = Slicer(self.rows, self.sources)
-        return self._slicer
-
-    def cutter(self, needs: Needs) -> Cutter | None:
-        """What cuts batches for a model faster than :meth:`plan`, for :class:`enfa.batch.fill.Filler`; None where it cannot.
-
-        Kept, because it takes as long as many batches and several times the memory of the dataset: loaders share it.
-        """
-        if self.rows is None or needs.links != {"merged"}:
-            return None
-        with SLICING:
-            slicer = self._slices()
-            if not Cutter.takes(slicer):
-                return None
-            if needs.tables not in self._cutters:
-                self._cutters[needs.tables] = Cutter(slicer, needs.tables)
-            return self._cutters[needs.tables]
-
-    def labelled(self, plan: Plan) -> Plan:
-        """The plan with the labels of its graphs."""
-        if self.y is not None:
-            assert plan.graph_ids is not None
-            plan.y = self.y.index_select(0, plan.graph_ids)
-        return plan
-
     def cost(self) -> Cost:
-        """Rows and messages per layer, and bytes of the arrays in memory."""
-        if self.rows is None:
+        """Rows and messages of every step that passes messages, and bytes of the arrays in memory."""
+        if self.rows is None or self.sources is None:
             return self[:].cost()
-        tables = [layer.rows for layer in self.rows.layers]
-        every = [self.rows.start, self.rows.deltas]
-        every += [table for layer in self.rows.layers for table in layer.tables.values()]
-        size = sum(8 * (len(t) + 1) + 8 * int(t.size[1]) for t in every)
-        size += self.rows.base_ptr.nbytes + self.rows.base_row.nbytes + self.rows.sub_delta.nbytes + self.sources.x.nbytes
-        return Cost([len(t) for t in tables], [int(t.size[1]) for t in tables], size)
+        held = [getattr(rows, field.name) for rows in self.rows for field in fields(rows)]
+        size = sum(8 * (len(t) + 1) + 8 * int(t.size[1]) for t in held if isinstance(t, KeyTable))
+        size += sum(a.nbytes for a in (*held, self.sources.x) if isinstance(a, np.ndarray))
+        keys = [rows.keys for step, rows in zip(self.program.steps, self.rows) if step.op == "propagate"]
+        return Cost([len(table) for table in keys], [int(table.size[1]) for table in keys], size)
 
     def rows_per_graph(self) -> np.ndarray:
-        """int64 [G]: rows that each graph alone needs, summed over layers; counted when it was compiled.
+        """int64 [G]: rows that each graph alone has in the steps that pass messages, added up.
 
-        A batch needs at most the sum over its graphs, because they share rows. Full plans share nothing:
-        here these are the layers times the (subgraph, node) pairs. For ego plans, which leave some of these out of the
-        convs, that and the base rows are an upper bound.
+        A batch needs at most the sum over its graphs, because they share rows. Full plans share nothing: here it is all pairs,
+        or nodes, of each of these steps. For others that are planned anew that is an upper bound.
         """
+        steps = [(number, step) for number, step in enumerate(self.program.steps) if step.op == "propagate"]
+        none = np.zeros(len(self), np.int64)
         if self.rows is not None:
-            return self.rows.graph_rows.sum(axis=0)
-        pairs = np.concatenate([[0], np.cumsum(self.sources.sub_size)])[self.sources.sub_ptr]
-        base = np.diff(self.sources.node_ptr) if self.kind == "ego" else 0
-        return self.spec.num_layers * (np.diff(pairs) + base)
+            found = rows_by_graph(self.rows, self.program, self.node_ptr, self.sub_ptr)
+            return sum((np.diff(found[number][0]) for number, _ in steps), none)
+        pairs = np.diff(np.concatenate([[0], np.cumsum(self.sub_size)])[self.sub_ptr])
+        return sum((pairs if step.kind == "pairs" else np.diff(self.node_ptr) for _, step in steps), none)
 
     def extend(self, graphs: Sequence[Data]) -> np.ndarray:
         """Add graphs (for prediction, say) and return their positions. Only rows not known so far are added.
 
-        Where either the dataset or the new graphs have labels, the others get NaN (-1 for integer labels). A file saved
-        from here on counts as compiled from other graphs than before.
+        Where either the dataset or the new graphs have labels, the others get NaN (-1 for integer labels); attributes of graphs
+        that the dataset has, they must have, too. A file saved from here on counts as compiled from other graphs than before.
         """
-        with SLICING:
-            return self._extended(graphs)
+        from enfa.batch.extend import extend
 
-    def _extended(self, graphs: Sequence[Data]) -> np.ndarray:
-        if self.policy is None:
-            raise ValueError("Expected to know the policy: load with load_compiled(path, policy=...) to extend")
-        s = self.sources
-        new = replace(check_graphs(graphs), first=len(self))
-        refuse_gradients(graphs)
-        edits = edits_of(new, self.policy, self.spec)
-        added = fingerprint(new, edits, None)
-        y = added_labels(self.y, len(self), graphs)
-        edits = with_marks(edits, s.marks, s.edge_marks)
-        if s.root is not None and edits.root is not None and s.root.shape[1] != edits.root.shape[1]:
-            raise ValueError(f"Expected {s.root.shape[1]} root(s) a subgraph, as compiled, got {edits.root.shape[1]}")
-        if not self.spec.edge_attr:
-            new = replace(new, edge_attr=None, edge_kind=np.zeros_like(new.edge_kind))
-        new = renumbered(new, s.x, s.edge_attr)
-        first, count = len(self), new.num_graphs
-        kind, feature, of_graph = start_kinds(new, self.spec.share)
-        if self.spec.share == "graph":
-            kind, feature, of_graph = (
-                kind + len(s.start_feature),
-                np.concatenate([s.start_feature, feature]),
-                np.concatenate([s.start_graph, of_graph + first]),
-            )
-        if self.rows is not None:
-            rows = compile_graphs(new, edits, self.spec, kind)
-            if self.spec.edge_attr and len(edits.edge_marks) > len(s.edge_marks):
-                # a copy: a dataset made by first_layers may share the tables, and knows nothing of the new marks
-                self.rows = deepcopy(self.rows)
-                widen_kinds(self.rows, len(s.edge_marks), len(edits.edge_marks))
-            merge_rows(self.rows, rows, self.spec.context == "input")
-        if self.graphs is not None:
-            all_graphs = join(self.graphs[0], new)
-            self.graphs = all_graphs, self.policy.edits(all_graphs)
-        limits = tuple(
-            tuple(max(pair) for pair in zip(a, b)) if a and b else a or b
-            for a, b in zip(s.limits, largest_values(new))
-        )
-        more, _ = sources_of(new, edits, self.spec)
-        self.sources = Sources(
-            self.spec,
-            np.concatenate([s.node_ptr, new.node_ptr[1:] + s.node_ptr[-1]]),
-            np.concatenate([s.sub_ptr, edits.sub_ptr[1:] + s.sub_ptr[-1]]),
-            np.concatenate([s.sub_size, more.sub_size]),
-            feature, of_graph, new.x, edits.marks, new.edge_attr, edits.edge_marks, limits,  # type: ignore[arg-type]
-            _both(s.keeps, len(s.sub_size), more.keeps, len(more.sub_size)),
-            None if s.root is None or more.root is None else np.concatenate([s.root, more.root]),
-        )  # fmt: skip
-        self.y, self._slicer, self._cutters = y, None, {}
-        self.key = {**self.key, "fingerprint": chained(self.key["fingerprint"], added)}
-        return np.arange(first, first + count)
+        with SLICING:
+            self._slicer, self._cutters = None, {}
+            return extend(self, graphs)
 
     def first_layers(self, count: int) -> CompiledDataset:
         """The dataset compiled for a model with fewer layers, without compiling again. The two share their tables."""
-        if self.rows is not None and (self.spec.output != "graph" or self.spec.pruned):
-            raise ValueError(f"Expected a spec with output='graph' and nothing pruned to cut layers off, got {self.spec}")
-        spec = replace(self.spec, num_layers=count)
-        rows = None if self.rows is None else first_layers(self.rows, count)
-        sources, key = replace(self.sources, spec=spec), with_spec(self.key, spec)
-        return CompiledDataset(key, self.policy, spec, self.kind, sources, rows, self.graphs, self.y)
+        program, rows, sources = shorter(self.program, count), None, None
+        if self.rows is not None and self.sources is not None:
+            rows, sources = first_layers(self.rows, self.program, count), Sources(program, **self.sources.arrays)
+        key = sealed({**self.key, "program": program_json(program)})
+        less = CompiledDataset(
+            key, self.policy, program, self.cls, rows=rows, sources=sources, graphs=self.graphs, y=self.y,
+            graph_attr=self.graph_attr,
+        )  # fmt: skip
+        self.shared = less.shared = rows is not None
+        return less
 
     def save(self, path: str | Path) -> None:
         """Write everything to one file, atomically."""
-        from enfa.batch.storage import save_compiled
+        from enfa.batch.file.storage import save_compiled
 
         save_compiled(self, path)
+
+    def __repr__(self) -> str:
+        rows = "planned batch by batch" if self.rows is None else " ".join(str(len(rows.keys)) for rows in self.rows)
+        return (
+            f"{type(self).__name__}({self.kind}, {len(self)} graphs, {self.num_subgraphs} subgraphs, "
+            f"{self.num_pairs} (subgraph, node) pairs)\n"
+            f"  steps: {'; '.join(map(str, self.program.steps))}\n  rows:  {rows}"
+        )
+

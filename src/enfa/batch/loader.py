@@ -11,9 +11,7 @@ import torch
 from enfa.batch.dataset import CompiledDataset
 from enfa.edits import Subsample
 from enfa.graphs.numbers import whole
-from enfa.plan.prepare import Needs, prepare
-from enfa.plan.steps.prepare import prepare as prepare_steps
-from enfa.plan.steps.table import StepPlan
+from enfa.plan.derived.prepare import Needs, prepare
 from enfa.plan.table import Plan
 
 __all__ = ["Batches", "DataLoader"]
@@ -30,9 +28,7 @@ class _Plans(torch.utils.data.Dataset):
     def __getitem__(self, batch: tuple[int, np.ndarray]) -> Plan:
         epoch, graphs = batch
         plan = self.compiled.plan(graphs, self.draw, epoch, self.score)
-        if self.needs is None:
-            return plan
-        return prepare_steps(plan, self.needs) if isinstance(plan, StepPlan) else prepare(plan, self.needs)
+        return plan if self.needs is None else prepare(plan, self.needs)
 
 
 class Batches(torch.utils.data.Sampler):
@@ -108,7 +104,7 @@ class DataLoader(torch.utils.data.DataLoader):
         drop_last: leave out a last batch that is not full.
         shard: ``(rank, ranks)`` in distributed training: of every batch this loader yields the graphs rank, rank +
             ranks, …; so the ranks' parts together are the batches of one process. A part may be empty.
-        needs: ``model.needs``, to prepare the plans for a GPU here, in the workers, rather than there.
+        needs: ``compiled.program.needs``, to prepare the plans for a GPU here, in the workers, rather than there.
         draw: an :class:`enfa.Subsample`: each epoch, a new part of every compiled bag, which must be its ``.policy``'s.
         score: what to draw by: a number for every compiled subgraph.
     """

@@ -19,9 +19,8 @@ from torch_geometric.data import Data
 from enfa.datasets import Benchmark, load
 from enfa.edits import GraphView, NodeMarking, Policy, Subgraph
 from enfa.nn import DSGNN
-from enfa.plan import make_plan
-from enfa.plan.make import KINDS
-from enfa.plan.table import Plan
+from enfa.nn.bag import Bag, make_plan
+from enfa.plan.check import KINDS
 from enfa.testing import differences
 
 __all__ = ["demo"]
@@ -34,7 +33,7 @@ import enfa
 # yours: a list of torch_geometric Data with x and edge_index
 graphs = enfa.testing.random_graphs(16, nodes=20)
 model = enfa.DSGNN(3, hidden_channels=32, out_channels=2, num_layers=4)
-plan = enfa.make_plan(graphs, enfa.NodeMarking(), model.spec)
+plan = enfa.make_plan(graphs, enfa.NodeMarking(), model)
 print(model(plan).shape, plan.cost())
 # outputs, gradients, BatchNorm statistics: check your own model too
 enfa.testing.assert_same_as_full(model, enfa.NodeMarking(), graphs)'''
@@ -85,7 +84,7 @@ def _model(classes: int) -> DSGNN:
     return DSGNN(1, CHANNELS, classes, LAYERS, conv="graphconv")
 
 
-def _step_ms(model: DSGNN, plan: Plan, target: torch.Tensor, repeats: int) -> float:
+def _step_ms(model: DSGNN, plan: Bag, target: torch.Tensor, repeats: int) -> float:
     """Median of one training step: forward, backward, Adam."""
     optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
     times = []
@@ -118,7 +117,7 @@ def _compare(console: Console, graphs: Sequence[Data], classes: int, repeats: in
     ms = {}
     for kind in KINDS:
         with console.status(f"timing {kind}"):
-            plan = make_plan(graphs, policy, model.spec, kind)
+            plan = make_plan(graphs, policy, model, kind)
             ms[kind] = _step_ms(model, plan, torch.cat([graph.y for graph in graphs]), repeats)
         cost = plan.cost()
         rows = f"{LAYERS} × {cost.rows[0]:,}" if len(set(cost.rows)) == 1 else "  ".join(map(str, cost.rows))
@@ -150,7 +149,7 @@ def _train(console: Console, data: Benchmark, epochs: int = 200) -> dict[str, fl
         for name, policy in (("plain GNN", Unedited()), ("subgraph GNN", NodeMarking())):
             model, plans, labels = _model(data.num_outputs), {}, {}
             for part in ("train", "test"):
-                plans[part] = make_plan([data.graphs[i] for i in split[part]], policy, model.spec)
+                plans[part] = make_plan([data.graphs[i] for i in split[part]], policy, model)
                 labels[part] = torch.from_numpy(data.labels[split[part]])
             optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
             # running statistics settle as the steps get small

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 __all__ = ["added_attributes", "graph_attributes"]
 
-_OTHERS = {"x", "edge_index", "edge_attr", "edge_weight", "y", "num_nodes", "batch", "ptr"}
+_OTHERS = {"x", "x_cat", "edge_index", "edge_attr", "edge_weight", "y", "num_nodes", "batch", "ptr"}
 
 
 def _value(data: Data, name: str) -> Tensor | None:
@@ -21,7 +21,7 @@ def _value(data: Data, name: str) -> Tensor | None:
     if isinstance(value, Real):
         try:
             value = torch.as_tensor(value)
-        except (RuntimeError, OverflowError, TypeError):  # more than 64 bits
+        except (ValueError, RuntimeError, OverflowError, TypeError):  # more than 64 bits
             return None
     if not isinstance(value, Tensor) or value.layout != torch.strided or value.is_complex() or value.is_quantized:
         return None

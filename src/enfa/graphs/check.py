@@ -40,6 +40,24 @@ def _features(value: object, name: str, count: int, what: str, position: int) ->
     raise TypeError(f"{where} to hold floats or integers, got {value.dtype}")
 
 
+def _beside(x: np.ndarray, cat: np.ndarray, position: int) -> tuple[np.ndarray, np.ndarray]:
+    """Categorical columns after float ones, as floats that hold them exactly; and their largest values."""
+    if x.dtype.kind != "f" or cat.dtype.kind != "i":
+        raise ValueError(
+            f"graph {position}: Expected floats in 'x' and integers in 'x_cat' beside it, got {x.dtype} and {cat.dtype}"
+        )
+    if cat.size and int(cat.max()) >= 2**24:
+        raise ValueError(f"graph {position}: Expected 'x_cat' below 2^24, got {int(cat.max())}")
+    x = x.astype(np.float32) if x.dtype == np.float16 else x
+    return np.concatenate([x, cat.astype(x.dtype)], axis=1), cat.max(axis=0, initial=0)
+
+
+def _larger(one: np.ndarray, other: np.ndarray, position: int) -> np.ndarray:
+    if len(one) != len(other):
+        raise ValueError(f"graph {position}: Expected 'x_cat' with {len(one)} columns, as in graph 0, got {len(other)}")
+    return np.maximum(one, other)
+
+
 def _said(value: object) -> str:
     return f"one of shape {list(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
 
@@ -98,7 +116,7 @@ def check_graphs(graphs: Sequence[Data]) -> GraphSet:
     check_sequence(graphs)
     if len(graphs) == 0:
         raise ValueError("Expected at least one graph, got an empty list")
-    xs, attrs, edges = [], [], []
+    xs, attrs, edges, categories, first = [], [], [], None, None
     for position, data in enumerate(graphs):
         if not isinstance(data, Data):
             raise TypeError(f"graph {position}: Expected torch_geometric Data, got {type(data).__name__}")
@@ -110,6 +128,16 @@ def check_graphs(graphs: Sequence[Data]) -> GraphSet:
                 f"(for featureless graphs use x = torch.zeros(num_nodes, 1, dtype=torch.long))"
             )
         x = _features(data.x, "x", data.x.shape[0] if isinstance(data.x, Tensor) else 0, "nodes", position)
+        cat = getattr(data, "x_cat", None)  # once: PyG takes long to say that there is none
+        first = cat if position == 0 else first
+        if (cat is None) != (first is None):
+            raise ValueError(
+                f"graph {position}: Expected 'x_cat' in all graphs or in none, but graph 0 "
+                f"{'has none' if first is None else 'has it'}"
+            )
+        if cat is not None:
+            x, largest = _beside(x, _features(cat, "x_cat", len(x), "nodes", position), position)
+            categories = largest if categories is None else _larger(categories, largest, position)
         edge = _edges(data, len(x), position)
         xs.append(x)
         edges.append(edge)
@@ -134,4 +162,7 @@ def check_graphs(graphs: Sequence[Data]) -> GraphSet:
     edge_kind, edge_attr = np.zeros(both.shape[1], np.int64), None
     if attrs:
         edge_kind, edge_attr = distinct_rows(_stack(attrs, "edge_attr", list(range(len(attrs)))))
-    return GraphSet(node_ptr, both[0][order], both[1][order], order, node_kind, x, edge_kind[order], edge_attr)
+    return GraphSet(
+        node_ptr, both[0][order], both[1][order], order, node_kind, x, edge_kind[order], edge_attr,
+        np.empty(0, np.int64) if categories is None else categories,
+    )  # fmt: skip

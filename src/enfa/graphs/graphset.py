@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -44,6 +44,8 @@ class GraphSet:
     x: np.ndarray  # [K, F] distinct feature rows: float32/float64, or int64 for categorical columns
     edge_kind: np.ndarray  # int64 [E], which row of edge_attr; all 0 where there is none
     edge_attr: np.ndarray | None  # [KE, FE] distinct rows
+    # int64: the largest values of the last columns of x, those of x_cat beside floats
+    categories: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
     first: int = 0  # the place of graph 0 in its dataset: more, where graphs are added to others
 
     @property
@@ -131,4 +133,5 @@ class GraphSet:
             x=self.x,
             edge_kind=self.edge_kind[edges],
             edge_attr=self.edge_attr,
+            categories=self.categories,
         )

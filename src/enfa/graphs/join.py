@@ -28,12 +28,17 @@ def added_rows(old: np.ndarray, new: np.ndarray, what: str) -> tuple[np.ndarray,
     return np.concatenate([old, new[fresh]]), place
 
 
-def renumbered(graphs: GraphSet, x: np.ndarray, edge_attr: np.ndarray | None) -> GraphSet:
+def renumbered(graphs: GraphSet, x: np.ndarray, edge_attr: np.ndarray | None, categories: np.ndarray) -> GraphSet:
     """The same graphs with their kinds numbered as in ``x`` and ``edge_attr``, to which new rows are added."""
+    if len(categories) != len(graphs.categories):
+        raise ValueError(
+            f"Expected graphs with {len(categories)} columns of 'x_cat', as compiled, got {len(graphs.categories)}"
+        )
     if (edge_attr is None) != (graphs.edge_attr is None):
         raise ValueError(f"Expected graphs {'without' if edge_attr is None else 'with'} 'edge_attr', as compiled")
     x, place = added_rows(x, graphs.x, "x")
-    result = replace(graphs, x=x, node_kind=place[graphs.node_kind])
+    largest = np.maximum(categories, graphs.categories)
+    result = replace(graphs, x=x, node_kind=place[graphs.node_kind], categories=largest)
     if edge_attr is not None and graphs.edge_attr is not None:
         edge_attr, place = added_rows(edge_attr, graphs.edge_attr, "edge_attr")
         result = replace(result, edge_attr=edge_attr, edge_kind=place[graphs.edge_kind])
@@ -49,5 +54,5 @@ def join(first: GraphSet, second: GraphSet) -> GraphSet:
     return GraphSet(
         np.concatenate([first.node_ptr, second.node_ptr[1:] + first.num_nodes]),
         both("src", first.num_nodes), both("dst", first.num_nodes), both("order", first.num_edges),
-        both("node_kind"), second.x, both("edge_kind"), second.edge_attr,
+        both("node_kind"), second.x, both("edge_kind"), second.edge_attr, second.categories,
     )  # fmt: skip

@@ -92,6 +92,11 @@ class NodeEncoder(Encoder):
     """Rows of table 0."""
 
     def forward(self, bag: Bag) -> Rows:
+        if bag.categories:
+            raise ValueError(
+                f"Expected features in 'x' alone, got {len(bag.categories)} columns of 'x_cat' beside them, which this model "
+                f"does not read: write one that reads bag.x_cat, or embed them into 'x'"
+            )
         _check("node features", self.channels, bag.x_rows, bag.limits[0])
         marks = bag.mark
         if self.mark_channels == 0 and len(bag.mark_rows) == 1:  # nothing is marked: there is nothing to read

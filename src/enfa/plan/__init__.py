@@ -1,8 +1,6 @@
-"""Plans: which rows a model computes, and how each table of rows follows from the one before."""
+"""Plans: which rows a model computes, and how each table of rows follows from earlier ones."""
 
 from enfa.plan.cost import Cost
-from enfa.plan.make import make_plan
-from enfa.plan.spec import Spec
-from enfa.plan.table import Plan
+from enfa.plan.step import Program, Step
 
-__all__ = ["Cost", "Plan", "Spec", "make_plan"]
+__all__ = ["Cost", "Program", "Step"]

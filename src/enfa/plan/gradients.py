@@ -7,7 +7,6 @@ The plan is made with numbers of nodes and edges in place of their features, and
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -17,9 +16,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from enfa.graphs import GraphSet
-from enfa.plan.table import Plan
 
-__all__ = ["NAMES", "attached", "connected", "needing", "numbered", "refuse_gradients"]
+__all__ = ["NAMES", "connected", "needing", "numbered", "refuse_gradients"]
 
 NAMES = ("x", "edge_attr")
 
@@ -52,21 +50,6 @@ def numbered(graphs: GraphSet, names: Sequence[str]) -> GraphSet:
     if "edge_attr" in names:
         graphs = replace(graphs, edge_kind=graphs.order, edge_attr=np.arange(graphs.num_edges)[:, None])
     return graphs
-
-
-def attached(plan: Plan, graphs: Sequence[Data], names: Sequence[str]) -> Plan:
-    """A plan of :func:`numbered` graphs with their features, through which gradients flow back into ``graphs``."""
-    if not names:
-        return plan
-    limits = tuple(() if name in names else old for name, old in zip(NAMES, plan.limits))
-    plan = copy.copy(plan)  # what was derived so far depends on no feature
-    plan.cache = dict(plan.cache)
-    plan.limits = limits  # type: ignore[assignment]
-    if "x" in names:
-        plan.x = connected([data.x for data in graphs], plan.x)
-    if "edge_attr" in names and plan.edge_attr is not None:
-        plan.edge_attr = connected([data.edge_attr for data in graphs], plan.edge_attr)
-    return plan
 
 
 def connected(given: list[Tensor], number: Tensor) -> Tensor:

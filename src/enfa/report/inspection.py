@@ -10,12 +10,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from torch_geometric.data import Data
 
-from enfa.batch.programs import CompiledProgram
+from enfa.batch.dataset import CompiledDataset
 from enfa.edits import Policy
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
 from enfa.nn.bag import compile
-from enfa.plan.storage import count_bags, stored_bags
+from enfa.report.bags.storage import count_bags, stored_bags
 from enfa.report.program import program_for
 from enfa.report.storage import distinct_bytes
 
@@ -66,7 +66,7 @@ def inspect_bags(graphs: Sequence[Data], policy: Policy, layers: int, batch_size
     }
 
 
-def _in_batches(compiled: CompiledProgram, batch_size: int) -> float:
+def _in_batches(compiled: CompiledDataset, batch_size: int) -> float:
     """Conventional rows to distinct rows, over some random batches."""
     order = np.random.default_rng(0).permutation(len(compiled))
     size = min(batch_size, len(order))

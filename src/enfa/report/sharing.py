@@ -10,11 +10,11 @@ from torch_geometric.data import Data
 from enfa.edits import DELETE, Edits, Policy
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
-from enfa.plan.expand import expand
-from enfa.plan.steps.classes import row_classes
-from enfa.plan.steps.full import full_step_plan
-from enfa.plan.steps.make import step_plan_of
-from enfa.plan.steps.step import Program
+from enfa.plan.classes import step_classes
+from enfa.plan.make import step_plan_of
+from enfa.plan.reference.expand import expand
+from enfa.plan.reference.full import full_step_plan
+from enfa.plan.step import Program
 
 __all__ = ["Sharing", "sharing_of"]
 
@@ -63,7 +63,7 @@ def _with_unedited(edits: Edits) -> Edits:
     root = edits.root
     return replace(
         edits,
-        sub_ptr=edits.sub_ptr + [0, 1],
+        sub_ptr=np.array([0, edits.num_subgraphs + 1]),
         node_ptr=np.append(edits.node_ptr, edits.node_ptr[-1]),
         edge_ptr=np.append(edits.edge_ptr, edits.edge_ptr[-1]),
         keeps=None if edits.keeps is None else np.append(edits.keeps, False),
@@ -84,7 +84,7 @@ def sharing_of(graph: Data, policy: Policy, program: Program) -> Sharing:
     edits, nodes = edits_by(policy, graphs), graphs.num_nodes
     bag = expand(graphs, edits, edges=False)
     passed = [n for n, step in enumerate(program.steps) if step.kind == "pairs"]
-    every = row_classes(full_step_plan(graphs, _with_unedited(edits), program))
+    every = step_classes(full_step_plan(graphs, _with_unedited(edits), program))
     tables = [every[n] for n in passed]  # pairs, and behind them the unedited nodes
     bases, rows = [], []
     for table in tables:

@@ -10,14 +10,14 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from enfa.batch import CompiledDataset
-from enfa.batch import compile as compile_dataset
+from enfa.batch.dataset import CompiledDataset
 from enfa.datasets import Benchmark, from_npz, load
 from enfa.datasets.benchmark import Channels
 from enfa.datasets.compact import compact_file, from_compact
 from enfa.edits import Policy, Subsample
 from enfa.edits.policies import policy_from
 from enfa.nn import DSGNN, DSSGNN
+from enfa.nn.bag import compile as compile_dataset
 from enfa.nn.convs import CONVS
 from enfa.nn.models.base import SubgraphGNN
 from enfa.training.config import Config
@@ -84,8 +84,7 @@ def make_model(config: Config, problem: Problem) -> SubgraphGNN:
     _check_draw(config)
     policy = make_policy(config)
     edge_marks = len(policy.edge_marks[0])
-    conv = CONVS.get(config.conv)
-    reads_edges = conv is not None and conv.reads_edges
+    reads_edges = getattr(CONVS.get(config.conv), "reads_edges", False)
     options: dict[str, Any] = {
         "edge_channels": problem.edge_channels if reads_edges else None,
         "norm": config.norm,
@@ -111,9 +110,9 @@ def make_model(config: Config, problem: Problem) -> SubgraphGNN:
 def compile_for(
     config: Config, graphs: Sequence[Data], model: SubgraphGNN, progress: bool = False
 ) -> CompiledDataset:
-    """The whole bags, also where epochs draw from them. Contexts depend on the draw, so these are planned batch by batch."""
+    """The whole bags, also where epochs draw from them. Rows of DSS-GNN depend on the draw, so it is planned batch by batch."""
     draw = training_draw(config)
     return compile_dataset(
-        graphs, make_policy(config) if draw is None else draw.policy, model.spec, config.cache, progress,
-        kind=config.plan, threads=config.threads, ahead=draw is None or model.spec.context is None,
+        graphs, make_policy(config) if draw is None else draw.policy, model, config.cache, progress,
+        kind=config.plan, threads=config.threads, ahead=draw is None or not isinstance(model, DSSGNN),
     )  # fmt: skip

@@ -16,11 +16,13 @@ from enfa.training.build import Problem, make_model
 from enfa.training.config import MODEL, RUNS_ON, Config
 
 __all__ = [
-    "check_resumable", "check_same_model", "check_same_run", "check_weights", "load_checkpoint", "load_model", "trained_on",
+    "FORMAT", "check_resumable", "check_same_model", "check_same_run", "check_weights", "load_checkpoint", "load_model",
+    "trained_on",
 ]  # fmt: skip
 
 
 # what enfa train writes beside Lightning's own: checked here, because a file with another layout would fail anywhere
+FORMAT = 2  # 2: models on the verbs of a bag, whose weights have other names, and dropout without buffers
 _PARTS: dict[str, type | tuple[type, ...]] = {
     "version": str, "config": dict, "problem": dict, "curve": list, "seconds": (int, float), "state_dict": dict,
 }  # fmt: skip
@@ -42,6 +44,12 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
             raise ValueError(f"{path} is damaged, or no checkpoint of plain tensors ({reason})") from error
     if not isinstance(checkpoint, dict) or not isinstance(checkpoint.get("enfa"), dict):
         raise ValueError(f"{path} is no checkpoint of enfa train")
+    there = checkpoint["enfa"].get("format", 1)
+    if there != FORMAT:
+        raise ValueError(
+            f"{path} is a checkpoint of format {there!r}, and this version reads {FORMAT}, in which weights have other names: "
+            f"train anew, or use the version that has written it ({checkpoint['enfa'].get('version')!r})"
+        )
     parts = {**checkpoint["enfa"], "state_dict": checkpoint.get("state_dict")}
     wrong = [name for name, kind in _PARTS.items() if not isinstance(parts.get(name), kind)]
     if not wrong and not all(isinstance(row, dict) and row.keys() >= {"epoch", "score"} for row in parts["curve"]):

@@ -7,7 +7,8 @@ from typing import Any, cast
 import numpy as np
 from torch import Tensor
 
-from enfa.batch import CompiledDataset, DataLoader
+from enfa.batch import DataLoader
+from enfa.batch.dataset import CompiledDataset
 from enfa.batch.static.packed import PackedLoader
 from enfa.training.build import training_draw
 from enfa.training.config import Config
@@ -30,7 +31,7 @@ class Batches(pl.LightningDataModule):
         c, module = self.config, cast(TrainingModule, cast(pl.Trainer, self.trainer).lightning_module)
         module.labels = cast(Tensor, self.compiled.y)
         loader = PackedLoader(
-            self.compiled, module.model.needs, c.batch_size, part == "train", workers(c), c.seed,
+            self.compiled, self.compiled.program.needs, c.batch_size, part == "train", workers(c), c.seed,
             graphs=self.split[part], pin=on_gpu(c),
         )  # fmt: skip
         self._open[part] = loader
@@ -57,7 +58,7 @@ class Batches(pl.LightningDataModule):
         shard = (0, 1) if trainer is None else (trainer.global_rank, trainer.world_size)
         needs = None
         if trainer is not None and trainer.strategy.root_device.type != "cpu":
-            needs = cast(TrainingModule, trainer.lightning_module).model.needs
+            needs = self.compiled.program.needs
         return DataLoader(
             self.compiled,
             c.batch_size,

@@ -14,11 +14,12 @@ from torch import Tensor
 from torchmetrics import SumMetric
 
 from enfa.batch.static.packed import Packed
-from enfa.nn.graphed import GraphedForward, GraphedStep
-from enfa.plan.pack import pack, unpack
-from enfa.plan.prepare import Needs, lean, prepare
+from enfa.nn.cuda.captured import GraphedForward, GraphedStep
+from enfa.plan.derived.pack import pack, unpack
+from enfa.plan.derived.prepare import lean, prepare
 from enfa.plan.table import Plan
 from enfa.training.build import Problem, make_model
+from enfa.training.checkpoint import FORMAT
 from enfa.training.config import Config
 from enfa.training.disk import write_csv
 from enfa.training.graphed import uses_graphs
@@ -30,19 +31,18 @@ __all__ = ["TrainingModule", "moved"]
 Batch = Plan | Iterator[Packed]
 
 
-def moved(plan: Plan, needs: Needs, device: torch.device) -> Plan:
+def moved(plan: Plan, device: torch.device) -> Plan:
     """The plan on a device, in one transfer. It is prepared first, unless the loader has done that."""
-    if "bag" not in plan.readout.cache:
-        plan = prepare(plan, needs)
-    plan = lean(plan, needs)
+    needs = plan.program.needs
+    plan = lean(prepare(plan, needs), needs)
     return unpack(pack(plan).to(device), plan)
 
 
 class TrainingModule(pl.LightningModule):
     """A model, its loss, its metric, Adam and the step-wise learning rate of ESAN.
 
-    Every random number after the weights is a function of (seed, epoch, rank), so a run resumed at the end of an epoch
-    draws what the uninterrupted one draws.
+    Every random number after the weights is a function of (seed, epoch), so a run resumed at the end of an epoch draws what the
+    uninterrupted one draws. All ranks draw the same: dropout between layers keeps a row, or does not, wherever it is.
     """
 
     def __init__(self, config: Config, problem: Problem) -> None:
@@ -108,18 +108,23 @@ class TrainingModule(pl.LightningModule):
         return total * ranks / count.clamp(min=1)
 
     def transfer_batch_to_device(self, batch: Batch, device: torch.device, dataloader_idx: int) -> Batch:
-        return moved(batch, self.model.needs, device) if isinstance(batch, Plan) and device.type != "cpu" else batch
+        return moved(batch, device) if isinstance(batch, Plan) and device.type != "cpu" else batch
 
     def on_train_epoch_start(self) -> None:
-        state = np.random.SeedSequence([self.config.seed, self.current_epoch, self.global_rank])
-        torch.manual_seed(int(state.generate_state(1, np.uint64)[0] >> 1))
+        self._seed()
         # a rate on the GPU is a float32
         self._lr = float(f"{float(self.trainer.optimizers[0].param_groups[0]['lr']):.7g}")
         if self._sums is not None:
             self._sums.zero_()
 
-    def training_step(self, batch: Batch, _: int) -> Tensor | None:
+    def _seed(self, *more: int) -> None:
+        state = np.random.SeedSequence([self.config.seed, self.current_epoch, *more])
+        torch.manual_seed(int(state.generate_state(1, np.uint64)[0] >> 1))
+
+    def training_step(self, batch: Batch, number: int) -> Tensor | None:
         if isinstance(batch, Plan):
+            if self.trainer.world_size > 1:  # dropout in the head has drawn one number for each graph of the rank's own
+                self._seed(number)
             return self.loss(batch)
         if self._step is None:
             optimiser = self.trainer.optimizers[0]
@@ -205,6 +210,7 @@ class TrainingModule(pl.LightningModule):
             for name in ("base_lrs", "_last_lr"):
                 state[name] = [float(lr) for lr in state[name]]
         checkpoint["enfa"] = {
+            "format": FORMAT,
             "version": __version__,
             "config": self.config.to_dict(),
             "problem": self.problem.to_dict(),

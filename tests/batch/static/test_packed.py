@@ -14,6 +14,7 @@ from torch import nn
 import enfa
 import enfa.batch.static.workers as workers_module
 from enfa.batch.static.packed import Packed, PackedLoader
+from enfa.testing import random_graphs
 
 NAMES = ["gine", "Union", "Knowledge", "Looped"]
 
@@ -149,3 +150,22 @@ def test_two_passes_at_a_time_are_refused(gin: tuple[nn.Module, Any]) -> None:
     with pytest.raises(RuntimeError, match="one pass over a loader at a time"):
         list(zip(loader, loader))
     assert _right(loader)
+
+
+@pytest.mark.parametrize("kind", [enfa.DSGNN, enfa.DSSGNN])
+def test_a_dataset_with_more_kinds_of_edges_than_before_is_not_padded(kind: Any) -> None:
+    """Also where they were so few that no lists of messages by kind were made, and where there are such lists."""
+    model = kind([5, 3], 6, 2, 2, "gine", edge_channels=[12, 3]).double().eval()
+    for few, more in ((4, 8), (8, 12)):
+        first, others = (
+            random_graphs(8, 9, seed=c, channels=[5, 3], edge_channels=[c, 3]) for c in (few, more)
+        )  # fmt: skip
+        compiled: Any = enfa.compile(first, enfa.NodeMarking(), model, progress=False)
+        loader = PackedLoader(compiled, model, 4, keep=0)
+        assert all(batch.bucket is not None for batch in loader)
+        before = len(compiled[:4].edge_mark_rows)
+        compiled.extend(others)
+        assert len(compiled[:4].edge_mark_rows) > max(before, 16)
+        for batch in loader:
+            assert batch.bucket is None
+            torch.testing.assert_close(model(batch.plan), model(compiled.plan(batch.graphs)), rtol=1e-10, atol=1e-10)

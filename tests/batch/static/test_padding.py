@@ -14,8 +14,8 @@ from torch_geometric.data import Data
 import enfa
 from enfa.batch.static.padding import Bucket, Form, pad_plan
 from enfa.nn.bag import Bag, make_plan
-from enfa.plan.pack import layout_of
-from enfa.plan.steps.prepare import lean, prepare
+from enfa.plan.derived.pack import layout_of
+from enfa.plan.derived.prepare import lean, prepare
 from enfa.testing import degenerate_graphs, random_graphs
 
 
@@ -98,12 +98,17 @@ def test_a_single_pair_is_not_padded() -> None:
 class _Averages(Small):
     """By a number that differs from batch to batch."""
 
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
     def forward(self, bag):
-        return self.head(bag.pool(bag.pool(self.start(bag)))) / bag.num_subgraphs
+        return self.head(bag.pool(bag.pool(self.start(bag)))) / getattr(bag, self.name)
 
 
-def test_numbers_of_a_padded_batch_are_not_told() -> None:
-    graphs, model = graphs_for("Net"), _Averages().double()
+@pytest.mark.parametrize("name", ["num_pairs", "num_nodes", "num_subgraphs"])
+def test_numbers_of_a_padded_batch_are_not_told(name: str) -> None:
+    graphs, model = graphs_for("Net"), _Averages(name).double()
     plan = _lean(graphs, model)
     model(plan)
     with pytest.raises(TypeError, match="reads no number of pairs, nodes or subgraphs of padded batches"):

@@ -280,4 +280,5 @@ def test_threads_run_one_model() -> None:
 
 
 def test_own_conv_counts_degrees_of_the_subgraph() -> None:
-    assert "start with degrees" in str(make_plan(_graphs(), enfa.NodeDeletion(), lift(_model(Own, enfa.NodeDeletion()))).program)
+    model = lift(_model(Own, enfa.NodeDeletion()))
+    assert "start with degrees" in str(make_plan(_graphs(), enfa.NodeDeletion(), model).program)

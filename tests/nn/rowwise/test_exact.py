@@ -10,13 +10,14 @@ import torch.multiprocessing as mp
 from small_bag import ROWS, Dropping, rows_of, small_bag, small_graphs, values
 from torch import Tensor, nn
 from torch.nn.modules._functions import SyncBatchNorm
+from torch_geometric.data import Data
 from two_ranks import rank_of_two, shared_bag
 
 import enfa
 from enfa.graphs import check_graphs
 from enfa.nn.bag import Rows, trace
 from enfa.nn.rowwise.rows import EDGES
-from enfa.plan.steps.identity import step_identities
+from enfa.plan.derived.identity import step_identities
 
 
 def _norms() -> list[nn.Module]:
@@ -49,6 +50,19 @@ def test_batch_norms_count(number: int, training: bool) -> None:
     torch.testing.assert_close(x.grad, summed, rtol=1e-12, atol=1e-12)
     for a, b in zip([*norm.buffers(), *norm.parameters()], [*reference.buffers(), *reference.parameters()]):
         torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+
+
+def test_a_call_without_rows_counts_and_changes_no_statistics() -> None:
+    """The one node of the graph is deleted in its one subgraph."""
+    model = enfa.DSGNN(3, 4, 2, 2)
+    alone = Data(x=torch.ones(1, 3), edge_index=torch.empty(2, 0, dtype=torch.long))
+    for kind in ("full", "distinct"):
+        model(enfa.make_plan([alone], enfa.NodeDeletion(), model, kind))
+    reference = nn.BatchNorm1d(4)
+    for _ in range(2):
+        reference(torch.empty(0, 4))
+    for found, expected in zip(model.layers[0].norm.buffers(), reference.buffers()):
+        assert torch.equal(found, expected)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

@@ -11,7 +11,7 @@ from one_table import counted_rows
 from torch import Tensor, nn
 
 import enfa.nn.triton.linear_norm
-from enfa.nn.norm import CountedBatchNorm
+from enfa.nn.ops.norm import CountedBatchNorm
 from enfa.nn.triton.norm import counted_norm
 
 Modules = tuple[nn.Module, ...]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass
 
-from enfa.plan.steps.step import Program, Step
+from enfa.plan.step import Program, Step
 
 __all__ = ["Form", "graph_forms", "own_forms", "row_forms", "source_forms"]
 
@@ -61,17 +61,16 @@ def _table(
 
 
 def source_forms(program: Program) -> dict[str, Form]:
-    """:class:`enfa.plan.steps.slice.StepSources`, of files with rows."""
+    """:class:`enfa.plan.slicing.slice.Sources`, of files with rows."""
     by_graph = program.share == "graph"
-    roots = any(step.op == "root" for step in program.steps)
-    root = {"sources.root": Form(INT, ("subgraphs", "roots"), NONE, "largest graph")}
-    return (root if roots else {}) | {
+    return {
         "sources.node_ptr": Form(INT, ("graphs + 1",), rises_to="nodes"),
         "sources.sub_ptr": Form(INT, ("graphs + 1",), rises_to="subgraphs"),
         "sources.sub_size": Form(INT, ("subgraphs",), below="largest graph + 1"),
         "sources.start_feature": Form(INT, ("start kinds",), below="x"),
         "sources.start_graph": Form(INT, ("start kinds",), 0 if by_graph else NONE, "graphs" if by_graph else 0),
         "sources.x": Form(FEATURES, ("x", None)),
+        "sources.categories": Form(INT, (None,), below=2**24),
         "sources.marks": Form(MARKS, ("marks", None), None),
         "sources.edge_attr": Form(FEATURES, ("edge attributes", None), optional=True),
         "sources.edge_marks": Form(MARKS, ("edge marks", None), None),
@@ -108,7 +107,7 @@ def _keys_of(name: str, step: Step, read: list[str], of_pairs: bool) -> dict[str
 
 
 def row_forms(program: Program, names: Container[str]) -> dict[str, Form]:
-    """:class:`enfa.plan.steps.distinct.StepRows` of every step. Counts must be there where slices ask for them."""
+    """:class:`enfa.plan.rows.distinct.StepRows` of every step. Counts must be there where slices ask for them."""
     found: dict[str, Form] = {}
     owned = {r for step in program.steps if step.op in ("propagate", "join") for r in step.reads}
     for number, step in enumerate(program.steps):
@@ -136,6 +135,7 @@ def graph_forms() -> dict[str, Form]:
         "graphs.order": Form(INT, ("edges",), below="edges"),
         "graphs.node_kind": Form(INT, ("nodes",), below="x"),
         "graphs.x": Form(FEATURES, ("x", None)),
+        "graphs.categories": Form(INT, (None,), below=2**24),
         "graphs.edge_kind": Form(INT, ("edges",), below="kinds of edges"),
         "graphs.edge_attr": Form(FEATURES, ("edge attributes", None), optional=True),
         "edits.sub_ptr": Form(INT, ("graphs + 1",), rises_to="subgraphs"),

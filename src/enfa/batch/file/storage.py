@@ -23,18 +23,19 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from enfa import edits as own
+from enfa.batch.dataset import CompiledDataset
 from enfa.batch.file.atomic import write_atomically
 from enfa.batch.file.check import check_arrays, check_shapes, graphs_from
 from enfa.batch.file.corrupt import CorruptFileError
 from enfa.batch.file.header import check_header, read_header
 from enfa.batch.file.key import FORMAT, params_of
 from enfa.batch.file.packing import pack, unpack
-from enfa.batch.programs import CompiledProgram
+from enfa.batch.file.program import program_from
 from enfa.edits import Policy
-from enfa.plan.intern import KeyTable
-from enfa.plan.steps.distinct import StepRows
-from enfa.plan.steps.slice import StepSources
-from enfa.plan.steps.table import StepPlan
+from enfa.plan.rows.distinct import StepRows
+from enfa.plan.rows.intern import KeyTable
+from enfa.plan.slicing.slice import Sources
+from enfa.plan.table import Plan
 
 __all__ = ["CorruptFileError", "FormatError", "load_compiled", "save_compiled", "stored_bytes"]
 
@@ -46,7 +47,7 @@ class FormatError(ValueError):
     """A file of another version."""
 
 
-def _arrays(compiled: CompiledProgram) -> dict[str, np.ndarray]:
+def _arrays(compiled: CompiledDataset) -> dict[str, np.ndarray]:
     """Every array of a compiled dataset by name."""
     found: dict[str, Any] = {f"graph_attr.{name}": value.numpy() for name, value in compiled.graph_attr.items()}
     if compiled.y is not None:
@@ -67,7 +68,7 @@ def _arrays(compiled: CompiledProgram) -> dict[str, np.ndarray]:
     return {name: array for name, array in found.items() if isinstance(array, np.ndarray)}
 
 
-def _image(compiled: CompiledProgram) -> tuple[bytes, dict[str, int]]:
+def _image(compiled: CompiledDataset) -> tuple[bytes, dict[str, int]]:
     """The file's bytes without the trailer, and the packed size of every array."""
     packed, how = {}, {}
     for name, array in _arrays(compiled).items():
@@ -84,13 +85,13 @@ def _image(compiled: CompiledProgram) -> tuple[bytes, dict[str, int]]:
     return save(packed), sizes
 
 
-def stored_bytes(compiled: CompiledProgram) -> dict[str, int]:
+def stored_bytes(compiled: CompiledDataset) -> dict[str, int]:
     """Bytes that :func:`save_compiled` would write, array by array; ``total`` is the size of the file."""
     image, sizes = _image(compiled)
     return {**sizes, "total": len(image) + _TRAILER}
 
 
-def save_compiled(compiled: CompiledProgram, path: str | Path) -> None:
+def save_compiled(compiled: CompiledDataset, path: str | Path) -> None:
     """Write atomically: the old file, or the whole new one."""
     image, _ = _image(compiled)
     trailer = _MAGIC + hashlib.blake2b(image, digest_size=32).digest()
@@ -121,6 +122,18 @@ def _naming(path: Path) -> Iterator[None]:
         raise ValueError(f"{path}: {error}") from error
 
 
+def _said(name: str, value: Any) -> str:
+    """A program by its steps, one behind the other, where it is one."""
+    if name != "program" or not isinstance(value, dict):
+        return repr(value)
+    try:
+        steps = program_from(value, []).steps
+    except CorruptFileError:
+        return repr(value)
+    rest = [f"{key}={part!r}" for key, part in sorted(value.items()) if key != "steps"]
+    return "; ".join([*(f"{step.kind} {step}" for step in steps), *rest])
+
+
 def _check_key(path: Path, key: dict[str, Any], expect: dict[str, Any]) -> None:
     """Whether a file is of this version, and what is wanted."""
     if key.get("format") != FORMAT:
@@ -131,7 +144,7 @@ def _check_key(path: Path, key: dict[str, Any], expect: dict[str, Any]) -> None:
     names = ("kind", "policy", "params", "program", "dtype", "fingerprint")
     different = [n for n in names if n in expect and key.get(n) != expect[n]]
     if different:
-        what = "; ".join(f"{n}: {key.get(n)!r} stored, {expect[n]!r} wanted" for n in different)
+        what = "; ".join(f"{n}: {_said(n, key.get(n))} stored, {_said(n, expect[n])} wanted" for n in different)
         raise ValueError(f"{path} was compiled for something else; delete it or choose another: {what}")
 
 
@@ -175,9 +188,9 @@ def load_compiled(
     *,
     expect: dict[str, Any] | None = None,
     policy: Policy | None = None,
-    cls: type[StepPlan] = StepPlan,
+    cls: type[Plan] = Plan,
     needs: frozenset[tuple[int, str]] | None = None,
-) -> CompiledProgram:
+) -> CompiledDataset:
     """Read what ``compiled.save(path)`` wrote.
 
     Raises :class:`CorruptFileError` for a damaged file and a ValueError that says what differs for one of another
@@ -203,8 +216,8 @@ def load_compiled(
     attr = {name.removeprefix(prefix): torch.from_numpy(a) for name, a in arrays.items() if name.startswith(prefix)}
     y = torch.from_numpy(arrays["y"]) if "y" in arrays else None
     if "graphs.node_ptr" in arrays:
-        return CompiledProgram(key, policy, program, cls, graphs=graphs_from(arrays), y=y, graph_attr=attr)
+        return CompiledDataset(key, policy, program, cls, graphs=graphs_from(arrays), y=y, graph_attr=attr)
     given = {name.removeprefix("sources."): array for name, array in arrays.items() if name.startswith("sources.")}
-    sources = StepSources(program, **{"edge_attr": None, "root": None, **given})
+    sources = Sources(program, **{"edge_attr": None, "root": None, **given})
     rows = [_rows(arrays, number) for number in range(len(program.steps))]
-    return CompiledProgram(key, policy, program, cls, rows=rows, sources=sources, y=y, graph_attr=attr)
+    return CompiledDataset(key, policy, program, cls, rows=rows, sources=sources, y=y, graph_attr=attr)

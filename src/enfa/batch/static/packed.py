@@ -16,15 +16,15 @@ from typing import Any, TypeVar
 import numpy as np
 from torch import Tensor, nn
 
+from enfa.batch.dataset import CompiledDataset
 from enfa.batch.loader import Batches
-from enfa.batch.programs import CompiledProgram
 from enfa.batch.static.buckets import Buckets
 from enfa.batch.static.padding import Bucket
 from enfa.batch.static.ring import Ring
 from enfa.batch.static.workers import Workers
 from enfa.batch.static.writing import Writer, lean_plan
-from enfa.plan.steps.prepare import Needs
-from enfa.plan.steps.table import StepPlan
+from enfa.plan.derived.prepare import Needs
+from enfa.plan.table import Plan
 
 __all__ = ["Packed", "PackedLoader", "default_workers"]
 
@@ -39,7 +39,7 @@ def default_workers() -> int:
     return max(1, min(15, len(os.sched_getaffinity(0)) - 1 if hasattr(os, "sched_getaffinity") else 1))
 
 
-def _check_outputs(compiled: CompiledProgram, needs: Needs) -> None:
+def _check_outputs(compiled: CompiledDataset, needs: Needs) -> None:
     for number, name in needs:
         if name == "place":
             kind = compiled.program.steps[number].kind
@@ -56,11 +56,11 @@ class Packed:
     graphs: np.ndarray
     bucket: Bucket | None
     block: Tensor | None  # uint8 on the CPU
-    large: StepPlan | None = None  # instead, for a batch that no bucket holds: lean, not padded
+    large: Plan | None = None  # instead, for a batch that no bucket holds: lean, not padded
     copied: Any = field(default=None, repr=False)  # an event: the block has been read, and may be written again
 
     @property
-    def plan(self) -> StepPlan:
+    def plan(self) -> Plan:
         """The batch as a plan on the CPU, whose arrays are parts of the block."""
         if self.bucket is None or self.block is None:
             assert self.large is not None
@@ -84,7 +84,7 @@ class PackedLoader:
 
     def __init__(
         self,
-        compiled: CompiledProgram,
+        compiled: CompiledDataset,
         needs: Needs | nn.Module | None = None,
         batch_size: int = 32,
         shuffle: bool = False,
@@ -95,7 +95,7 @@ class PackedLoader:
         pin: bool = False,
         keep: int = 2**30,
     ) -> None:
-        chosen = compiled.positions(slice(None) if graphs is None else graphs)  # type: ignore[misc]
+        chosen = compiled.positions(slice(None) if graphs is None else graphs)
         if len(chosen) == 0:
             raise ValueError("Expected at least one graph to load, got none: is the split empty?")
         needs = compiled.program.needs if needs is None or isinstance(needs, nn.Module) else needs

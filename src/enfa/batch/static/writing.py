@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from enfa.batch.dataset import SLICING
+from enfa.batch.dataset import CompiledDataset
 from enfa.batch.loader import Batches
-from enfa.batch.programs import CompiledProgram
+from enfa.batch.positions import SLICING
 from enfa.batch.static.buckets import Buckets
 from enfa.batch.static.fill import Block, Filler
 from enfa.batch.static.padding import Form
-from enfa.plan.steps.prepare import Needs, lean, prepare
-from enfa.plan.steps.table import StepPlan
+from enfa.plan.derived.prepare import Needs, lean, prepare
+from enfa.plan.table import Plan
 
 __all__ = ["Writer", "lean_plan"]
 
@@ -20,15 +20,14 @@ class Writer:
     """(Epoch, number of the batch in it, place in the ring) -> number of the bucket, or -1. Runs in the workers."""
 
     def __init__(
-        self, compiled: CompiledProgram, needs: Needs, sampled: Batches, buckets: Buckets, ring: np.ndarray
+        self, compiled: CompiledDataset, needs: Needs, sampled: Batches, buckets: Buckets, ring: np.ndarray
     ) -> None:
         self.compiled, self.needs, self.sampled = compiled, needs, sampled
         self.buckets, self.ring = buckets, ring
         self._blocks: dict[tuple[int, int], Block] = {}
         self._fillers: dict[Form, Filler] = {}
         # before processes are forked, so that they share what it keeps
-        cutter = getattr(compiled, "cutter", None)
-        self._cutter = None if cutter is None else cutter(needs)
+        self._cutter = compiled.cutter(needs)
         self._epoch: tuple[int, list[np.ndarray]] = -1, []
 
     def __call__(self, epoch: int, i: int, place: int) -> int:
@@ -40,7 +39,7 @@ class Writer:
             self._epoch = epoch, self.sampled.batches(epoch)
         graphs = self._epoch[1][i]
         cut = None if self._cutter is None else self._cutter.cut(graphs)
-        plan = self.compiled.plan(graphs) if cut is None else self.compiled.labelled(cut.plan)  # type: ignore[attr-defined]
+        plan = self.compiled.plan(graphs) if cut is None else self.compiled.labelled(cut.plan)
         form, numbers = self.buckets.of(plan)
         if form is None or not plan.countable:
             return -1
@@ -56,5 +55,5 @@ class Writer:
         return self._blocks[number, place]
 
 
-def lean_plan(compiled: CompiledProgram, graphs: np.ndarray, needs: Needs) -> StepPlan:
+def lean_plan(compiled: CompiledDataset, graphs: np.ndarray, needs: Needs) -> Plan:
     return lean(prepare(compiled.plan(graphs), needs), needs)

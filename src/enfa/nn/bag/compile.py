@@ -11,18 +11,18 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 
-from enfa.batch.compile_program import compile_program
+from enfa.batch.compile import compile_program
+from enfa.batch.dataset import CompiledDataset
 from enfa.batch.file import storage
-from enfa.batch.programs import CompiledProgram
 from enfa.edits import Policy
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
 from enfa.graphs.attributes import graph_attributes
 from enfa.nn.bag.bag import Bag
 from enfa.nn.bag.make import program_of
+from enfa.plan.check import check_kind
 from enfa.plan.gradients import refuse_gradients
-from enfa.plan.steps.check import check_kind
-from enfa.plan.steps.step import Program
+from enfa.plan.step import Program
 
 __all__ = ["compile", "load_compiled"]
 
@@ -39,7 +39,7 @@ def compile(
     kind: str = "distinct",
     threads: int | None = None,
     ahead: bool = True,
-) -> CompiledProgram:
+) -> CompiledDataset:
     """Compile a PyG dataset, or a list of graphs, for one policy and one model: the distinct rows of all graphs, found once.
 
     Slices of what is returned are plans; :class:`enfa.DataLoader` makes batches of it.
@@ -56,22 +56,23 @@ def compile(
             several subgraphs, of which parts of the bags are drawn (``DataLoader(draw=...)``). Nothing is cached then.
     """
     check_kind(kind)
-    floats = None
+    dtype = None
     if isinstance(model, nn.Module):
         floats = next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
         if floats not in _FLOATS:
             raise ValueError(f"Expected a model in float32 or float64 to compile for, got {floats}: use torch.autocast")
+        dtype = _FLOATS[floats]
     refuse_gradients(dataset)
     graphs = check_graphs(dataset)
     checked = graphs, edits_by(policy, graphs), graph_attributes(dataset)
     program = program_of(model, graphs, policy, checked[2])
-    options: dict[str, Any] = {"kind": kind, "threads": threads, "ahead": ahead, "checked": checked}
-    return compile_program(dataset, policy, program, Bag, cache, progress, dtype=None if floats is None else _FLOATS[floats], **options)
+    options: dict[str, Any] = {"kind": kind, "threads": threads, "ahead": ahead, "dtype": dtype, "checked": checked}
+    return compile_program(dataset, policy, program, Bag, cache, progress, **options)
 
 
 def load_compiled(
     path: str | Path, *, expect: dict[str, Any] | None = None, policy: Policy | None = None
-) -> CompiledProgram:
+) -> CompiledDataset:
     """Read what ``compiled.save(path)`` wrote.
 
     Raises :class:`enfa.batch.CorruptFileError` for a damaged file and a ValueError that says what differs for one of another

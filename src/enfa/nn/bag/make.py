@@ -16,10 +16,10 @@ from enfa.graphs.attributes import graph_attributes
 from enfa.graphs.labels import labels_of_graphs
 from enfa.nn.bag.bag import Bag
 from enfa.nn.bag.trace import in_precision_of, trace
+from enfa.plan.check import check_kind, check_program
 from enfa.plan.gradients import connected, needing, numbered
-from enfa.plan.steps.check import check_kind, check_program
-from enfa.plan.steps.make import step_plan_of
-from enfa.plan.steps.step import Program
+from enfa.plan.make import step_plan_of
+from enfa.plan.step import Program
 
 __all__ = ["attached", "make_plan", "program_of"]
 
@@ -40,6 +40,8 @@ def program_of(
 def attached(bag: Bag, graphs: Sequence[Data], names: Sequence[str]) -> Bag:
     """A plan of :func:`~enfa.plan.gradients.numbered` graphs with their features, through which gradients flow back."""
     if "x" in names:
+        if bag.categories:
+            raise ValueError("Expected 'x' without a gradient where 'x_cat' stands beside it, got requires_grad=True")
         bag = replace(bag, x_rows=connected([data.x for data in graphs], bag.x_rows), limits=((), bag.limits[1]))
     if "edge_attr" in names and bag.edge_rows is not None:
         rows = connected([data.edge_attr for data in graphs], bag.edge_rows)

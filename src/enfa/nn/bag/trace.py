@@ -18,10 +18,10 @@ from enfa.graphs.attributes import graph_attributes
 from enfa.nn.bag.bag import Bag
 from enfa.nn.rowwise.rows import Rows
 from enfa.plan.arrays import tensor
-from enfa.plan.expand import edge_tables
-from enfa.plan.steps.check import check_step
-from enfa.plan.steps.full import Written, full_step_plan, full_table
-from enfa.plan.steps.step import Program, Step
+from enfa.plan.check import check_step
+from enfa.plan.reference.expand import edge_tables
+from enfa.plan.reference.full import Written, full_step_plan, full_table
+from enfa.plan.step import Program, Step
 
 __all__ = ["in_precision_of", "trace"]
 
@@ -143,6 +143,8 @@ def _check_output(out: Any, name: str) -> None:
 def in_precision_of(model: nn.Module, bag: Bag) -> Bag:
     """Float features in the precision of a model's parameters."""
     dtype = next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
+    if bag.categories and dtype not in (torch.float32, torch.float64):
+        raise ValueError(f"Expected a model in float32 or float64 for graphs with 'x_cat', got {dtype}: use torch.autocast")
     for name in ("x_rows", "mark_rows", "edge_rows", "edge_mark_rows"):
         value = getattr(bag, name)
         if value is not None and value.is_floating_point():

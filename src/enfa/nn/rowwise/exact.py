@@ -8,14 +8,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from enfa.nn.counted import Running
-from enfa.nn.norm import CountedBatchNorm, across_processes, process_group
+from enfa.nn.ops.counted import Running
+from enfa.nn.ops.norm import CountedBatchNorm, across_processes, process_group
 from enfa.nn.rowwise.held import HeldNorm, held_back, holds, settle, settle_norms
 from enfa.nn.rowwise.refusal import refuse
 from enfa.nn.rowwise.rows import Rows
 from enfa.nn.triton import accelerated
-from enfa.plan.identity import mix64
-from enfa.plan.steps.identity import step_identities
+from enfa.plan.derived.identity import mix64, step_identities
 
 __all__ = ["counted_batch_norm", "counted_module", "keyed_dropout"]
 
@@ -57,8 +56,13 @@ def _check(input: Rows, *weights: Tensor | None) -> None:
 
 def _normed(input: Rows, weight: Tensor | None, bias: Tensor | None, eps: float, running: Running | None) -> Rows:
     _check(input, weight, bias, *(running or ())[:2])
-    if input.bag.tables[input.number].total == 1:
+    total = input.bag.tables[input.number].total
+    if total == 1:
         raise ValueError(f"Expected more than 1 of the {input.kind} to compute BatchNorm statistics, got 1")
+    if total == 0 and running is not None:  # PyTorch's own counts the call, and leaves its statistics as they are
+        if running[2] is not None:
+            running[2].add_(1)
+        running = None
     if running is not None:
         settle_norms(running[0])
     if holds(input):

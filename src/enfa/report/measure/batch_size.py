@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from enfa.batch.programs import CompiledProgram
-from enfa.plan.storage import count_bags
+from enfa.batch.dataset import CompiledDataset
+from enfa.report.bags.storage import count_bags
 
 __all__ = ["data_bytes", "largest_within"]
 
 
-def data_bytes(compiled: CompiledProgram, batch: np.ndarray, attributes: int) -> int:
+def data_bytes(compiled: CompiledDataset, batch: np.ndarray, attributes: int) -> int:
     """Bytes that a batch's data takes.
 
     Conventional and ego in the paper's layout: two int64 ends and ``attributes`` int64 columns for each edge of each

@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from enfa.batch.programs import CompiledProgram
+from enfa.batch.dataset import CompiledDataset
 from enfa.datasets import Benchmark
-from enfa.nn.bag import Bag, compile
+from enfa.nn.bag import compile
 from enfa.nn.models.base import SubgraphGNN
-from enfa.plan.steps.check import KINDS
+from enfa.plan.check import KINDS
+from enfa.plan.table import Plan
 from enfa.report.data import Source
 from enfa.report.hardware import free_bytes
 from enfa.report.measure.batch_size import data_bytes, largest_within
@@ -53,7 +54,7 @@ def cases(settings: Settings) -> Iterator[Case]:
                     yield Case(dataset, policy, conv, context, layers, "same batch")
 
 
-def _batch(compiled: CompiledProgram, settings: Settings) -> int:
+def _batch(compiled: CompiledDataset, settings: Settings) -> int:
     """The baseline's batch size, halved while its bags are larger than the settings allow."""
     pairs = np.diff(np.concatenate([[0], np.cumsum(compiled.sub_size)])[compiled.sub_ptr])
     batch = min(settings.batch, len(pairs))
@@ -82,7 +83,7 @@ def _timed(steps: dict[str, Callable[[], object]], settings: Settings) -> dict[s
     return times
 
 
-def _plans(data: Benchmark, case: Case, settings: Settings, model: SubgraphGNN) -> Iterator[tuple[Bag, float, int]]:
+def _plans(data: Benchmark, case: Case, settings: Settings, model: SubgraphGNN) -> Iterator[tuple[Plan, float, int]]:
     """Plan, milliseconds to make it, and bytes of its batch's data, for each kind."""
     same_data = case.method == "same data"
     order = settings.sample(data, settings.largest_batch if same_data else settings.batch)

@@ -1,0 +1,65 @@
+"""Many graphs, compiled chunk by chunk by several threads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+import numpy as np
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from enfa.edits import Edits
+from enfa.graphs import GraphSet
+
+__all__ = ["in_chunks"]
+
+T = TypeVar("T")
+
+_PAIRS = 3_000_000  # about how many affected rows a thread works on at a time
+
+
+def _chunks(graphs: GraphSet, edits: Edits) -> list[np.ndarray]:
+    """Runs of graphs with about ``_PAIRS`` affected rows each: 24 per subgraph, or all its nodes."""
+    weight = np.diff(edits.sub_ptr) * np.minimum(np.diff(graphs.node_ptr), 24)
+    part = np.cumsum(weight) // _PAIRS
+    return np.split(np.arange(graphs.num_graphs), np.flatnonzero(np.diff(part)) + 1)
+
+
+def in_chunks(
+    graphs: GraphSet,
+    edits: Edits,
+    kind: np.ndarray,
+    make: Callable[[GraphSet, Edits, np.ndarray], T],
+    affected_in: Callable[[T], int],
+    progress: bool,
+    threads: int | None,
+) -> Iterator[T]:
+    """``make(graphs, edits, kind)`` chunk by chunk, in order, by several threads (the kernels release the GIL).
+
+    ``affected_in`` counts the affected rows of a chunk, for the progress bar.
+    """
+    threads = threads or min(os.cpu_count() or 1, 8)
+    chunks = _chunks(graphs, edits)
+    columns = (TextColumn("compiling"), BarColumn(), TextColumn("{task.completed} of {task.total} graphs"),
+               TextColumn("{task.fields[rate]}"), TimeElapsedColumn(), TimeRemainingColumn())  # fmt: skip
+
+    def work(chunk: np.ndarray) -> T:
+        nodes = slice(graphs.node_ptr[chunk[0]], graphs.node_ptr[chunk[-1] + 1])
+        if len(chunks) == 1:
+            return make(graphs, edits, kind)
+        return make(graphs.subset(chunk), edits.subset(graphs, chunk), kind[nodes])
+
+    with Progress(*columns, disable=not progress) as bar, ThreadPoolExecutor(threads) as pool:
+        task = bar.add_task("", total=graphs.num_graphs, rate="")
+        waiting: list[Future[T]] = [pool.submit(work, chunk) for chunk in chunks[: threads + 1]]
+        affected = 0
+        for i, chunk in enumerate(chunks):
+            rows = waiting.pop(0).result()
+            if i + threads + 1 < len(chunks):  # memory: never more than threads + 2 chunks at a time
+                waiting.append(pool.submit(work, chunks[i + threads + 1]))
+            affected += affected_in(rows)
+            yield rows
+            seconds = max(bar.tasks[task].elapsed or 0.0, 1e-9)
+            bar.update(task, advance=len(chunk), rate=f"{affected / seconds / 1e6:.1f} M rows/s")
