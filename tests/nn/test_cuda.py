@@ -1,14 +1,16 @@
 """The kernels for CUDA: the contract of tests/test_exact.py on a GPU, and every fused operation against plain ones."""
 
 import copy
+from functools import partial
 
 import pytest
 import torch
 import torch.nn.functional as F
 from cases import EDGE_CHANNELS, FACTORS, NODE_CHANNELS, POLICIES, allowed, live_model
 from covering import covering
-from enfa.nn.rows import Rows, rows_in_flight
+from one_table import counted_rows
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 from torch_geometric.data import Data
 
 import enfa
@@ -52,8 +54,7 @@ def test_float32_is_near_float64_on_the_cpu(number: int) -> None:
 def _normed(x: Tensor, linear: nn.Linear, norm: CountedBatchNorm, copies: Tensor, weight: Tensor) -> list[Tensor]:
     """Output, gradients and running statistics of relu(norm(linear(x)))."""
     x = x.clone().requires_grad_()
-    with rows_in_flight(Rows(copies, int(copies.sum()), lambda: copies, False)):
-        out = norm(x, True, linear)
+    out = norm(linear(counted_rows(x, copies))).relu().value
     (out * weight).sum().backward()
     parameters = [p.grad for m in (linear, norm) for p in m.parameters()]
     return [out.detach(), x.grad, *parameters, norm.running_mean, norm.running_var]  # type: ignore[list-item]
@@ -69,9 +70,9 @@ def test_a_linear_and_its_norm_are_what_they_are_apart(rows: int, ins: int, outs
     torch.manual_seed(0)
     linear, norm = nn.Linear(ins, outs).double(), CountedBatchNorm(outs).double().train()
     x, weight, copies = torch.randn(rows, ins).double(), torch.randn(rows, outs).double(), torch.randint(0, 5, (rows,))
-    with torch.no_grad(), rows_in_flight(Rows(copies, int(copies.sum()), lambda: copies, False)):
+    with torch.no_grad():
         # nothing counts that is so near the ReLU's kink that rounding decides
-        weight *= copy.deepcopy(norm)(x, False, linear).abs() > 1e-3
+        weight *= copy.deepcopy(norm)(linear(counted_rows(x, copies))).value.abs() > 1e-3
     there = [copy.deepcopy(m).float().cuda() for m in (linear, norm)]
     found = _normed(x.float().cuda(), *there, copies.cuda(), weight.float().cuda())  # type: ignore[arg-type]
     exact = _normed(x, linear, norm, copies, weight)
@@ -130,15 +131,16 @@ def test_weights_of_a_byte_are_those_of_four(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("p", [0.1, 0.5])
 def test_dropout_draws_the_same_masks_as_on_the_cpu(p: float) -> None:
     torch.manual_seed(0)
-    module, x = enfa.KeyedDropout(p), torch.randn(70, 300)
+    module, x = nn.Dropout(p), torch.randn(70, 300)
     identity = torch.randint(-(2**62), 2**62, (70,))
     results = []
     for device in ("cpu", "cuda"):
-        there, rows, who = copy.deepcopy(module).to(device), x.to(device).requires_grad_(), identity.to(device)
-        with rows_in_flight(Rows(torch.ones_like(who), 70, lambda who=who: who, False)):
-            out = there(there(rows))  # two steps, before the first one's way back
+        torch.manual_seed(1)
+        rows = x.to(device, copy=True).requires_grad_()
+        given = counted_rows(rows, identity=identity.to(device))
+        out = module(module(given)).value  # two masks, before the first one's way back
         (grad,) = torch.autograd.grad(out.square().sum(), rows)
-        results.append([out.detach().cpu(), grad.cpu(), there.step.cpu()])
+        results.append([out.detach().cpu(), grad.cpu()])
     for a, b in zip(*results):
         torch.testing.assert_close(a, b, rtol=1e-6, atol=0)
 
@@ -151,19 +153,38 @@ def test_what_our_kernels_do_not_know_is_left_to_others() -> None:
     norm.bias = None
     linear.weight = nn.Parameter(linear.weight.detach().clone().T)
     there = [copy.deepcopy(m).float().cuda() for m in (linear, norm)]
-    with torch.no_grad(), rows_in_flight(Rows(copies, int(copies.sum()), lambda: copies, False)):
-        exact = norm(x, False, linear)
-    with torch.no_grad(), rows_in_flight(Rows(copies.cuda(), int(copies.sum()), lambda: copies, False)):
-        found = there[1](x.float().cuda(), False, there[0])
+    with torch.no_grad():
+        exact = norm(linear(counted_rows(x, copies))).value
+        found = there[1](there[0](counted_rows(x.float().cuda(), copies.cuda()))).value
     assert (found.double().cpu() - exact).norm() <= 1e-5 * exact.norm()
 
 
 def test_not_a_number_stays_one() -> None:
     linear, norm, x = nn.Linear(8, 8).cuda(), CountedBatchNorm(8).cuda(), torch.randn(50, 8, device="cuda")
     x[3, 2] = float("nan")
-    copies = torch.ones(50, dtype=torch.int64, device="cuda")
-    with rows_in_flight(Rows(copies, 50, lambda: copies, False)):
-        assert norm(x, True, linear).isnan().any()
+    assert norm(linear(counted_rows(x))).relu().value.isnan().any()
+
+
+@pytest.mark.parametrize("layers", [False, True], ids=["model", "layers"])
+def test_checkpoints_draw_the_same_masks_again(layers: bool) -> None:
+    """Of a bag, checkpointing does not know on which device it is, and sets the CPU's generator back only."""
+    graphs = random_graphs(6, 9, seed=1, channels=3)
+    torch.manual_seed(0)
+    model = enfa.DSGNN(3, 32, 2, 3, dropout=0.4).cuda().train()
+    model.head[2].p = 0.0  # ordinary dropout, which draws on the device
+    plan = enfa.make_plan(graphs, enfa.NodeMarking(), model).to("cuda")
+    results = []
+    for again in (False, True):
+        there = copy.deepcopy(model)
+        if again and layers:
+            for layer in there.layers:
+                layer.forward = partial(checkpoint, type(layer).forward, layer, use_reentrant=False)
+        torch.manual_seed(1)
+        out = checkpoint(there, plan, use_reentrant=False) if again and not layers else there(plan)
+        out.square().sum().backward()
+        results.append([out, *(p.grad for p in there.parameters())])
+    for value, reference in zip(*results):
+        assert (value - reference).norm() <= 1e-5 * reference.norm().clamp(min=1)
 
 
 def _readers(rows: int, outs: int, kinds: int) -> tuple[SparseMap, Lists | None]:

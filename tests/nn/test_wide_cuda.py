@@ -1,13 +1,14 @@
-"""Wide products on a GPU: float32's accuracy whatever the sizes of the numbers, and two linears in one go."""
+"""Wide products on a GPU: float32's accuracy whatever the sizes of the numbers, and two linears as one."""
 
 import copy
 
 import pytest
 import torch
-from enfa.nn.rows import Rows, rows_in_flight
+from one_table import counted_rows
 from torch import Tensor, nn
 
-from enfa.nn.ops.norm import CountedBatchNorm, _in_one_go, normed
+from enfa.nn.ops.norm import CountedBatchNorm
+from enfa.nn.rowwise.held import HeldNorm
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
 SHAPES = [(200, 128, 128), (5000, 128, 128), (1500, 300, 300), (700, 70, 200), (300, 301, 65)]
@@ -58,7 +59,7 @@ def test_products_let_nan_through_and_keep_zeros() -> None:
 
 @pytest.mark.parametrize(("rows", "ins", "width"), [(200, 128, 128), (5000, 9, 128), (1500, 300, 300), (2, 128, 128)])
 @pytest.mark.parametrize("affine", [True, False])
-def test_two_linears_in_one_go(rows: int, ins: int, width: int, affine: bool) -> None:
+def test_two_linears_as_one(rows: int, ins: int, width: int, affine: bool) -> None:
     torch.manual_seed(0)
     modules = nn.ModuleList([
         nn.Linear(ins, width), CountedBatchNorm(width, affine=affine), nn.Linear(width, width),
@@ -72,12 +73,13 @@ def test_two_linears_in_one_go(rows: int, ins: int, width: int, affine: bool) ->
     def run(together: bool) -> list[Tensor]:
         before, inner, linear, norm = copy.deepcopy(modules)
         given = x.clone().requires_grad_()
-        with rows_in_flight(Rows(copies, int(copies.sum()), lambda: copies, False)):
-            assert _in_one_go(norm, linear, inner, before, given)  # type: ignore[arg-type]
-            if together:
-                out = normed(norm, given, True, linear, (before, inner))  # type: ignore[arg-type]
-            else:
-                out = normed(norm, normed(inner, given, True, before), True, linear)  # type: ignore[arg-type]
+        middle = inner(before(counted_rows(given, copies))).relu()
+        held = middle.held
+        assert isinstance(held, HeldNorm)
+        if not together:
+            middle.value  # noqa: B018
+        out = norm(linear(middle)).relu().value
+        assert (middle.held is held) == together and held.running is None
         (out * weight).sum().backward()
         parts = (before, inner, linear, norm)
         grads = [p.grad for m in parts for p in m.parameters()]

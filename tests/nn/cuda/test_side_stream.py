@@ -154,7 +154,7 @@ def test_every_thread_lends_its_own(two: nn.Sequential) -> None:
     assert enfa.nn.cuda.side_stream._current.beside.stream is None and not enfa.nn.cuda.side_stream._current.beside.lent
 
 
-def _steps(model: nn.Module, plan: enfa.Plan, loss: Any, capture: bool, clip: float | None) -> dict[str, Tensor]:
+def _steps(model: nn.Module, plan: enfa.Bag, loss: Any, capture: bool, clip: float | None) -> dict[str, Tensor]:
     model = copy.deepcopy(model)
     optimiser = torch.optim.Adam(model.parameters(), lr=0.01, fused=True, capturable=True)
     step = GraphedStep(model, optimiser, lambda out, y: loss(model, out, y), capture=capture, clip_norm=clip)
@@ -176,7 +176,7 @@ def test_captured_steps_with_wide_weights_have_the_bits_of_eager_ones(
     )
     plan.y = torch.arange(200) % 2
     if how == "tied":
-        model.layers[2].conv.mlp[0] = model.layers[1].conv.mlp[3]
+        model.layers[2].conv.update[0] = model.layers[1].conv.update[3]
     if how == "little room":
         monkeypatch.setattr(enfa.nn.cuda.side_stream, "MOST", 0)
     ran: list[int] = []

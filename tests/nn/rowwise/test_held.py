@@ -251,8 +251,9 @@ def test_an_exception_leaves_nothing_behind(steps: bool) -> None:
 
 
 def test_what_pytorch_refuses_is_refused_at_once() -> None:
-    model = Case(CASES["residual"]).double()
-    x = model.x(_plan(model))
+    model = Case(CASES["columns, sum"]).double()
+    bag = _plan(model)
+    x = model.x(bag)
     for wrong in (nn.Linear(WIDTH + 1, 3).double(), nn.Linear(WIDTH, 3)):
         with pytest.raises(RuntimeError):
             wrong(x)
@@ -261,7 +262,7 @@ def test_what_pytorch_refuses_is_refused_at_once() -> None:
     with pytest.raises(RuntimeError):
         bad(x)
     with pytest.raises(IndexError):
-        torch.cat([x, x], 2)
+        torch.cat([x, bag.propagate(model.conv, x)], 2)
 
 
 def test_inference_and_evaluation(at_once: Callable) -> None:
