@@ -16,10 +16,10 @@ import numpy as np
 
 from common import FILES, RESULTS, load, parser, show, write
 from enfa import NodeMarking
-from enfa.batch.compile_program import compile_rows
+from enfa.batch.compile import compile_rows
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
-from enfa.plan.steps.make import sources_of_steps
+from enfa.plan.make import sources_of_steps
 from enfa.report.program import ds_program
 from enfa.testing import random_graphs
 

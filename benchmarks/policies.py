@@ -16,8 +16,8 @@ import enfa.datasets
 from enfa.edits import Policy
 from enfa.edits.check import edits_by
 from enfa.graphs import GraphSet, check_graphs
-from enfa.plan.steps.builder import start_kinds
-from enfa.plan.steps.distinct import step_rows_of
+from enfa.plan.rows.builder import start_kinds
+from enfa.plan.rows.distinct import step_rows_of
 from enfa.report.program import ds_program
 from enfa.testing import random_graphs
 

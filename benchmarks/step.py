@@ -25,7 +25,7 @@ from torch_geometric.data import Data
 import enfa
 from common import RESULTS, load, parser, show, write
 from enfa.datasets import Benchmark, from_npz
-from enfa.plan.steps.check import KINDS
+from enfa.plan.check import KINDS
 
 # dataset: graphs in a batch, and what the model is made with
 TASKS: dict[str, tuple[int, dict[str, Any]]] = {

@@ -17,8 +17,8 @@ from torch_geometric.data import Data
 
 import enfa
 from enfa.batch.static.padding import pad_plan
-from enfa.plan.steps.lowered import lowered as lowered_lists
-from enfa.plan.steps.prepare import lean, prepare
+from enfa.plan.derived.lowered import lowered as lowered_lists
+from enfa.plan.derived.prepare import lean, prepare
 from enfa.testing.same import _distance, _run, _scales
 
 

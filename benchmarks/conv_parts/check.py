@@ -15,8 +15,8 @@ from enfa.edits import Policy
 from enfa.edits.check import check_edits
 from enfa.graphs import check_graphs
 from enfa.nn.bag import make_plan
-from enfa.plan.steps import Program, Step
-from enfa.plan.steps.full import full_step_plan
+from enfa.plan.reference.full import full_step_plan
+from enfa.plan.step import Program, Step
 
 from .cases import WIDTH, Case
 

@@ -16,7 +16,7 @@ from torch.func import functional_call
 import enfa
 from enfa.batch.static.padding import Form, pad_plan
 from enfa.nn import root_nodes
-from enfa.plan.steps.prepare import lean, prepare
+from enfa.plan.derived.prepare import lean, prepare
 from fuzz_parts.draw import Case
 from fuzz_parts.reference import Reference
 from fuzz_parts.stack import Stacked, stacked

@@ -10,7 +10,7 @@ import torch
 
 import enfa
 from enfa.nn import GraphedStep
-from enfa.plan.steps.prepare import lean, prepare
+from enfa.plan.derived.prepare import lean, prepare
 from gpu_parts.cases import Case, Dataset, loss_for, model_for, plan_for
 from gpu_parts.measure import plain_operators
 

@@ -20,7 +20,7 @@ from enfa.edits import (
 )
 from enfa.nn import DSGNN, DSSGNN, CountedBatchNorm
 from enfa.nn.bag import Bag, Rows, compile, lift, load_compiled, make_plan, trace
-from enfa.plan import Program
+from enfa.plan.step import Program
 
 __version__ = "0.1.0"
 

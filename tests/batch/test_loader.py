@@ -11,7 +11,7 @@ from programs import layers
 from torch_geometric.data import Data
 
 import enfa
-from enfa.batch.programs import CompiledDataset
+from enfa.batch.dataset import CompiledDataset
 
 
 @pytest.fixture(scope="module")

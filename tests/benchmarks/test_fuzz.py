@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import enfa
-from enfa.plan.steps.lists import list_sizes
+from enfa.plan.derived.lists import list_sizes
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,7 +9,7 @@ import enfa
 from enfa.edits import DELETE, Edits, GraphView
 from enfa.edits.check import check_edits
 from enfa.graphs import check_graphs
-from enfa.plan.expand import expand
+from enfa.plan.reference.expand import expand
 from enfa.testing import degenerate_graphs, random_graph, random_graphs
 
 Bag = Callable[[GraphView], Iterable[enfa.Subgraph]]

@@ -7,18 +7,18 @@ import torch
 import torch.nn.functional as F
 from cases import EDGE_CHANNELS, FACTORS, NODE_CHANNELS, POLICIES, allowed, live_model
 from covering import covering
+from enfa.nn.rows import Rows, rows_in_flight
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 import enfa
 from enfa.nn.convs.gine import _Listed
-from enfa.nn.linear import through
-from enfa.nn.norm import CountedBatchNorm
-from enfa.nn.rows import Rows, rows_in_flight
-from enfa.nn.segment import weighted_sum
-from enfa.plan.derive import kind_lists, merged_map
-from enfa.plan.order import Lists, SparseMap
-from enfa.plan.table import Links, Sums
+from enfa.nn.ops.linear import through
+from enfa.nn.ops.norm import CountedBatchNorm
+from enfa.nn.ops.segment import weighted_sum
+from enfa.plan.derived.maps import kind_lists, merged_map
+from enfa.plan.derived.order import Lists, SparseMap
+from enfa.plan.links import Links, Sums
 from enfa.testing import assert_same_as_full, degenerate_graphs, random_graphs
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")

@@ -6,7 +6,7 @@ from one_table import counted_rows
 from torch import nn
 
 import enfa
-from enfa.plan.steps.identity import mix64
+from enfa.plan.derived.identity import mix64
 from enfa.testing import random_graphs
 
 

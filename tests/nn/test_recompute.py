@@ -14,7 +14,7 @@ from torch_geometric import nn as pyg
 
 import enfa
 from enfa import CountedBatchNorm, KeyedDropout
-from enfa.plan.table import Plan
+from enfa.plan.links import Plan
 from enfa.testing import random_graphs
 
 FORMS = pytest.mark.parametrize("reentrant", [True, False], ids=["reentrant", "not reentrant"])

@@ -4,10 +4,10 @@ import copy
 
 import pytest
 import torch
+from enfa.nn.rows import Rows, rows_in_flight
 from torch import Tensor, nn
 
-from enfa.nn.norm import CountedBatchNorm, _in_one_go, normed
-from enfa.nn.rows import Rows, rows_in_flight
+from enfa.nn.ops.norm import CountedBatchNorm, _in_one_go, normed
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
 SHAPES = [(200, 128, 128), (5000, 128, 128), (1500, 300, 300), (700, 70, 200), (300, 301, 65)]

@@ -22,7 +22,7 @@ from reference import Reference
 from torch_geometric.data import Data
 
 import enfa
-from enfa.plan.pack import pack
+from enfa.plan.derived.pack import pack
 from enfa.testing import assert_same_as_full, degenerate_graphs, random_graph, random_graphs
 
 FLOATS = {**FACTORS, "nodes": ("float",), "edges": ("none", "float"), "dropout": (0.0,), "share": (None, "graph")}

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import enfa
-from enfa.plan.steps.check import KINDS, unknown
+from enfa.plan.check import KINDS, unknown
 from enfa.testing import random_graph, random_graphs
 
 

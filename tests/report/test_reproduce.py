@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import enfa.testing.same
-from enfa.plan.steps.table import StepPlan
+from enfa.plan.table import Plan
 from enfa.report import reproduce
 from enfa.report.measure.memory import estimate
 from enfa.report.measure.time import cases
@@ -110,7 +110,7 @@ def test_a_broken_plan_turns_the_page_red(
     assert 'class="failed"' not in (measured / "index.html").read_text()
     made = enfa.testing.same.step_plan_of
 
-    def broken(*args: object) -> StepPlan:
+    def broken(*args: object) -> Plan:
         plan = made(*args)  # type: ignore[arg-type]
         if plan.kind == "distinct":  # one message of one row comes from the wrong row
             number = max(n for n, table in enumerate(plan.tables) if table.links is not None)

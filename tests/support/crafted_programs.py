@@ -12,13 +12,13 @@ from program_cases import CASES, Case, graphs_of
 from stored import parts_of, single_changes, write
 
 import enfa
-from enfa.batch import CorruptFileError
+from enfa.batch import CorruptFileError, PackedLoader
 
 __all__ = ["use"]
 
 
 def use(case: Case, path: Path) -> None:
-    """All that is done with a dataset: batches, gradients, draws, fewer layers, more graphs."""
+    """All that is done with a dataset: batches, gradients, packed batches, draws, fewer layers, more graphs."""
     model, compiled = case.made(), enfa.load_compiled(path)
 
     def attempt(act: Callable[[], object]) -> None:
@@ -31,10 +31,17 @@ def use(case: Case, path: Path) -> None:
     def run(chosen: object, train: bool) -> None:
         model.train(train)(compiled[chosen]).sum().backward()
 
+    def packed() -> None:
+        loader = PackedLoader(compiled, None, 3, True, 0, 1)
+        for batch in loader:
+            model(batch.plan)
+        loader.close()
+
     for chosen in ([3, 0, 5], slice(None), [2]):
         attempt(lambda chosen=chosen: run(chosen, True))
     attempt(lambda: run([1, 2, 7, 12], False))
     attempt(lambda: model(compiled.plan([4, 1, 8], enfa.Subsample(case.policy, count=2))))
+    attempt(packed)
     attempt(compiled.rows_per_graph)
     attempt(lambda: compiled.first_layers(1)[[4, 1]])
     attempt(lambda: compiled.extend(graphs_of(case, 2, 9, False)))

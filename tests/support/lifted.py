@@ -19,8 +19,8 @@ from enfa.edits import Policy
 from enfa.edits.check import check_edits
 from enfa.graphs import check_graphs
 from enfa.nn.bag import lift, make_plan
-from enfa.plan.steps import Program, Step
-from enfa.plan.steps.full import full_step_plan
+from enfa.plan.reference.full import full_step_plan
+from enfa.plan.step import Program, Step
 
 WIDTH = 5
 

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from enfa.nn.bag import Bag, Rows
-from enfa.plan.steps.step import Program, Step
-from enfa.plan.steps.table import Table
+from enfa.plan.step import Program, Step
+from enfa.plan.table import Table
 
 __all__ = ["counted_rows"]
 

@@ -15,10 +15,10 @@ from torch_geometric.data import Data
 from torch_geometric.nn import MLP, GINConv, GINEConv
 
 import enfa
-from enfa.batch.compile_program import compile_program
-from enfa.batch.programs import CompiledDataset
+from enfa.batch.compile import compile_program
+from enfa.batch.dataset import CompiledDataset
 from enfa.nn.bag import make_plan, trace
-from enfa.plan.steps.step import Program
+from enfa.plan.step import Program
 from enfa.testing import degenerate_graphs, random_graphs
 
 __all__ = ["CASES", "Case", "Chain", "Roots", "assert_exact", "graphs_of", "outputs"]

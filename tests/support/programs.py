@@ -3,7 +3,7 @@
 from typing import Any
 
 from enfa import Program
-from enfa.plan.steps import Step
+from enfa.plan.step import Step
 
 __all__ = ["layers"]
 

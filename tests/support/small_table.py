@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from enfa.nn.bag import Rows
 from enfa.nn.convs import Conv, make_conv
 from enfa.nn.rowwise.rows import EDGES
-from enfa.plan.steps.step import Program, Step
-from enfa.plan.steps.table import Table
-from enfa.plan.table import Links
+from enfa.plan.links import Links
+from enfa.plan.step import Program, Step
+from enfa.plan.table import Table
 
 # three rows out of four of the table before, with their (incoming row, edge kind) pairs; the second has none
 SELF = [2, 0, 3]

@@ -16,8 +16,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 import enfa
-from enfa.plan.steps import Program, StepPlan
-from enfa.plan.table import Sums
+from enfa.plan.links import Sums
+from enfa.plan.step import Program
+from enfa.plan.table import Plan
 
 
 class Numbers:
@@ -91,7 +92,7 @@ def _lists(sums: Sums, read: list[Counter]) -> list[Counter]:
     return found
 
 
-def of_plan(number: Numbers, plan: StepPlan) -> list[list[int]]:
+def of_plan(number: Numbers, plan: Plan) -> list[list[int]]:
     """The number of every row of every table."""
     kinds = list(zip(_tuples(plan.edge_rows, len(plan.edge_mark_rows)), _tuples(plan.edge_mark_rows, 0)))
     found: list[list[int]] = []
@@ -118,14 +119,14 @@ def of_plan(number: Numbers, plan: StepPlan) -> list[list[int]]:
     return found
 
 
-def check_step_rows(plan: StepPlan, graphs: list[Data], policy: enfa.Policy) -> None:
+def check_step_rows(plan: Plan, graphs: list[Data], policy: enfa.Policy) -> None:
     """No two different rows merged; in a distinct plan, no two equal rows kept apart; all counts and places right."""
-    number = Numbers()
-    expected = written_out(number, graphs, policy, plan.program)
-    found = of_plan(number, plan)
+    numbers = Numbers()
+    expected = written_out(numbers, graphs, policy, plan.program)
+    found = of_plan(numbers, plan)
     split = False  # behind a pool of pairs, which other changes of another graph's pool may make: rows may be equal
-    for step, table, rows, right in zip(plan.program.steps, plan.tables, found, expected, strict=True):
-        assert table.num_rows == len(rows) and table.total == len(right), step
+    for number, (step, table, rows, right) in enumerate(zip(plan.program.steps, plan.tables, found, expected, strict=True)):
+        assert plan.num_rows(number) == len(rows) and table.total == len(right), step
         split |= table.parts is not None
         if step.kind == "graphs":
             assert rows == right, step

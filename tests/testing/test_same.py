@@ -13,7 +13,7 @@ from torch_geometric import nn as pyg
 
 import enfa
 from enfa.graphs import GraphSet, check_graphs
-from enfa.plan.steps.lists import list_sizes
+from enfa.plan.derived.lists import list_sizes
 from enfa.testing import assert_same_as_full, differences, random_graphs
 from enfa.testing import same as module
 

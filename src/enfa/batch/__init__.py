@@ -1,8 +1,8 @@
 """Compiled datasets, and the batches cut out of them."""
 
+from enfa.batch.dataset import CompiledDataset
 from enfa.batch.file.storage import CorruptFileError
 from enfa.batch.loader import DataLoader
-from enfa.batch.programs import CompiledDataset
 from enfa.batch.static.packed import PackedLoader
 
 __all__ = ["CompiledDataset", "CorruptFileError", "DataLoader", "PackedLoader"]

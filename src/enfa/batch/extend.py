@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from torch_geometric.data import Data
 
-from enfa.batch.compile_program import compile_rows, in_precision
+from enfa.batch.compile import compile_rows, in_precision
 from enfa.batch.file.key import chained, fingerprint
 from enfa.edits import Edits
 from enfa.edits.check import edits_by
@@ -21,14 +21,14 @@ from enfa.graphs.attributes import added_attributes
 from enfa.graphs.join import join, renumbered
 from enfa.graphs.labels import added_labels
 from enfa.plan.gradients import refuse_gradients
-from enfa.plan.steps.distinct import StepRows
-from enfa.plan.steps.make import sources_of_steps
-from enfa.plan.steps.merge import merge_steps
-from enfa.plan.steps.slice import StepSources
-from enfa.plan.steps.step import Program
+from enfa.plan.make import sources_of_steps
+from enfa.plan.rows.distinct import StepRows
+from enfa.plan.rows.merge import merge_steps
+from enfa.plan.slicing.slice import Sources
+from enfa.plan.step import Program
 
 if TYPE_CHECKING:
-    from enfa.batch.programs import CompiledDataset
+    from enfa.batch.dataset import CompiledDataset
 
 __all__ = ["extend"]
 
@@ -74,11 +74,11 @@ def _add_rows(compiled: CompiledDataset, new: GraphSet, edits: Edits) -> None:
     if len(edits.edge_marks) > len(old["edge_marks"]):
         _widen_kinds(rows, program, len(old["edge_marks"]), len(edits.edge_marks))
     merge_steps(rows, found, program)
-    compiled.rows, compiled.sources, compiled.shared = rows, StepSources(program, **added), False
+    compiled.rows, compiled.sources, compiled.shared = rows, Sources(program, **added), False
 
 
 def extend(compiled: CompiledDataset, graphs: Sequence[Data]) -> np.ndarray:
-    """See :meth:`enfa.batch.programs.CompiledDataset.extend`."""
+    """See :meth:`enfa.batch.dataset.CompiledDataset.extend`."""
     if compiled.policy is None:
         raise ValueError("Expected to know the policy: load with load_compiled(path, policy=...) to extend")
     first = len(compiled)

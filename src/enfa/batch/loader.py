@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from enfa.batch.programs import CompiledDataset
+from enfa.batch.dataset import CompiledDataset
 from enfa.edits import Subsample
 from enfa.graphs.numbers import whole
-from enfa.plan.steps.prepare import Needs, prepare
-from enfa.plan.steps.table import StepPlan
+from enfa.plan.derived.prepare import Needs, prepare
+from enfa.plan.table import Plan
 
 __all__ = ["Batches", "DataLoader"]
 
@@ -25,7 +25,7 @@ class _Plans(torch.utils.data.Dataset):
     ) -> None:
         self.compiled, self.needs, self.draw, self.score = compiled, needs, draw, score
 
-    def __getitem__(self, batch: tuple[int, np.ndarray]) -> StepPlan:
+    def __getitem__(self, batch: tuple[int, np.ndarray]) -> Plan:
         epoch, graphs = batch
         plan = self.compiled.plan(graphs, self.draw, epoch, self.score)
         return plan if self.needs is None else prepare(plan, self.needs)
@@ -152,7 +152,7 @@ class DataLoader(torch.utils.data.DataLoader):
         """The next pass over the loader is this epoch."""
         self.sampled.set_epoch(epoch)
 
-    def __iter__(self) -> Iterator[StepPlan]:  # type: ignore[override]
+    def __iter__(self) -> Iterator[Plan]:  # type: ignore[override]
         epoch = self.sampled.epoch
         try:
             yield from super().__iter__()

@@ -20,7 +20,7 @@ from enfa.datasets import Benchmark, load
 from enfa.edits import GraphView, NodeMarking, Policy, Subgraph
 from enfa.nn import DSGNN
 from enfa.nn.bag import Bag, make_plan
-from enfa.plan.steps.check import KINDS
+from enfa.plan.check import KINDS
 from enfa.testing import differences
 
 __all__ = ["demo"]

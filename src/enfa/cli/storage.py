@@ -15,7 +15,7 @@ from rich.table import Table
 from enfa.batch.file.key import FORMAT
 from enfa.cli.choices import check_picture, dataset_of, layers_of, policy_of, words
 from enfa.graphs.names import unknown
-from enfa.plan.storage import LAYOUTS
+from enfa.report.bags.storage import LAYOUTS
 from enfa.report.machine import machine
 from enfa.report.storage import PARTS, measure_storage
 

@@ -1,8 +1,8 @@
 """Running models on plans."""
 
-from enfa.nn.graphed import GraphedForward, GraphedStep
+from enfa.nn.cuda.captured import GraphedForward, GraphedStep
 from enfa.nn.models import DSGNN, DSSGNN
-from enfa.nn.norm import CountedBatchNorm
+from enfa.nn.ops.norm import CountedBatchNorm
 from enfa.nn.rooted import link_places, root_nodes
 
 __all__ = [

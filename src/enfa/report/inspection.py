@@ -10,12 +10,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from torch_geometric.data import Data
 
-from enfa.batch.programs import CompiledDataset
+from enfa.batch.dataset import CompiledDataset
 from enfa.edits import Policy
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
 from enfa.nn.bag import compile
-from enfa.plan.storage import count_bags, stored_bags
+from enfa.report.bags.storage import count_bags, stored_bags
 from enfa.report.program import program_for
 from enfa.report.storage import distinct_bytes
 

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from torch_geometric.data import Data
 
 from enfa.edits import NodeMarking, Policy
-from enfa.plan.steps.step import Program
+from enfa.plan.step import Program
 from enfa.report.drawing import Drawing
 from enfa.report.layout import layout
 from enfa.report.program import ds_program

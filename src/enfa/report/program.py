@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from torch_geometric.data import Data
 
 from enfa.edits import Policy
-from enfa.plan.steps.step import Program, Step
+from enfa.plan.step import Program, Step
 
 __all__ = ["ds_program", "program_for"]
 

@@ -10,11 +10,11 @@ from torch_geometric.data import Data
 from enfa.edits import DELETE, Edits, Policy
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
-from enfa.plan.expand import expand
-from enfa.plan.steps.classes import step_classes
-from enfa.plan.steps.full import full_step_plan
-from enfa.plan.steps.make import step_plan_of
-from enfa.plan.steps.step import Program
+from enfa.plan.classes import step_classes
+from enfa.plan.make import step_plan_of
+from enfa.plan.reference.expand import expand
+from enfa.plan.reference.full import full_step_plan
+from enfa.plan.step import Program
 
 __all__ = ["Sharing", "sharing_of"]
 

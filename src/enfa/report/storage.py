@@ -7,14 +7,14 @@ from typing import Any
 
 from torch_geometric.data import Data
 
+from enfa.batch.dataset import CompiledDataset
 from enfa.batch.file.storage import stored_bytes
-from enfa.batch.programs import CompiledDataset
 from enfa.edits import Policy
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
 from enfa.graphs.labels import labels
 from enfa.nn.bag import compile
-from enfa.plan.storage import count_bags, stored_bags
+from enfa.report.bags.storage import count_bags, stored_bags
 from enfa.report.program import program_for
 
 __all__ = ["PARTS", "distinct_bytes", "measure_storage"]
@@ -49,7 +49,7 @@ def measure_storage(
 ) -> list[dict[str, Any]]:
     """One entry for the conventional bags and two for each number of layers: bytes, their parts, percent saved.
 
-    Conventional and ego are counted in ``layout`` (see :mod:`enfa.plan.storage`), distinct is the size of the real
+    Conventional and ego are counted in ``layout`` (see :mod:`enfa.report.bags.storage`), distinct is the size of the real
     file, for a model that reads edge attributes where there are any. Compiles once, for the most layers.
     """
     checked, most = check_graphs(graphs), max(layers)

@@ -18,9 +18,9 @@ from enfa.graphs.attributes import graph_attributes
 from enfa.nn.bag import Bag
 from enfa.nn.bag.make import attached
 from enfa.nn.bag.trace import in_precision_of, trace
+from enfa.plan.check import check_kind, check_program
 from enfa.plan.gradients import needing, numbered
-from enfa.plan.steps.check import check_kind, check_program
-from enfa.plan.steps.make import step_plan_of
+from enfa.plan.make import step_plan_of
 
 __all__ = ["Difference", "assert_same_as_full", "differences"]
 

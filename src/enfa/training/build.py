@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from enfa.batch.programs import CompiledDataset
+from enfa.batch.dataset import CompiledDataset
 from enfa.datasets import Benchmark, from_npz, load
 from enfa.datasets.benchmark import Channels
 from enfa.datasets.compact import compact_file, from_compact

@@ -8,7 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from enfa.batch import DataLoader
-from enfa.batch.programs import CompiledDataset
+from enfa.batch.dataset import CompiledDataset
 from enfa.batch.static.packed import PackedLoader
 from enfa.training.build import training_draw
 from enfa.training.config import Config

@@ -14,10 +14,10 @@ from torch import Tensor
 from torchmetrics import SumMetric
 
 from enfa.batch.static.packed import Packed
-from enfa.nn.graphed import GraphedForward, GraphedStep
-from enfa.plan.pack import pack, unpack
-from enfa.plan.steps.prepare import lean, prepare
-from enfa.plan.steps.table import StepPlan
+from enfa.nn.cuda.captured import GraphedForward, GraphedStep
+from enfa.plan.derived.pack import pack, unpack
+from enfa.plan.derived.prepare import lean, prepare
+from enfa.plan.table import Plan
 from enfa.training.build import Problem, make_model
 from enfa.training.checkpoint import FORMAT
 from enfa.training.config import Config
@@ -28,10 +28,10 @@ from enfa.training.score import make_metric, summed_loss
 
 __all__ = ["TrainingModule", "moved"]
 
-Batch = StepPlan | Iterator[Packed]
+Batch = Plan | Iterator[Packed]
 
 
-def moved(plan: StepPlan, device: torch.device) -> StepPlan:
+def moved(plan: Plan, device: torch.device) -> Plan:
     """The plan on a device, in one transfer. It is prepared first, unless the loader has done that."""
     needs = plan.program.needs
     plan = lean(prepare(plan, needs), needs)
@@ -81,10 +81,10 @@ class TrainingModule(pl.LightningModule):
         """In graphed training Lightning knows of no precision: its autocast would keep old weights from step to step."""
         return torch.bfloat16 if self.graphed and self.config.precision == "bf16" else None
 
-    def forward(self, plan: StepPlan) -> Tensor:
+    def forward(self, plan: Plan) -> Tensor:
         return self.model(plan)
 
-    def loss(self, plan: StepPlan) -> Tensor:
+    def loss(self, plan: Plan) -> Tensor:
         """What to differentiate.
 
         One process divides by the measured labels of the whole batch. Ranks must divide by all ranks' labels too, and
@@ -108,7 +108,7 @@ class TrainingModule(pl.LightningModule):
         return total * ranks / count.clamp(min=1)
 
     def transfer_batch_to_device(self, batch: Batch, device: torch.device, dataloader_idx: int) -> Batch:
-        return moved(batch, device) if isinstance(batch, StepPlan) and device.type != "cpu" else batch
+        return moved(batch, device) if isinstance(batch, Plan) and device.type != "cpu" else batch
 
     def on_train_epoch_start(self) -> None:
         self._seed()
@@ -122,7 +122,7 @@ class TrainingModule(pl.LightningModule):
         torch.manual_seed(int(state.generate_state(1, np.uint64)[0] >> 1))
 
     def training_step(self, batch: Batch, number: int) -> Tensor | None:
-        if isinstance(batch, StepPlan):
+        if isinstance(batch, Plan):
             if self.trainer.world_size > 1:  # dropout in the head has drawn one number for each graph of the rank's own
                 self._seed(number)
             return self.loss(batch)
@@ -154,7 +154,7 @@ class TrainingModule(pl.LightningModule):
             write_csv(self.csv, self.curve)
 
     def validation_step(self, batch: Batch, _: int) -> None:
-        if isinstance(batch, StepPlan):
+        if isinstance(batch, Plan):
             self.valid_score.update(self.model(batch), batch.y)
             return
         if self._forward is None:
@@ -179,7 +179,7 @@ class TrainingModule(pl.LightningModule):
             self.steps = {"captured graphs": graphs, "eager steps": self._step.eager_steps}
         self._step = self._forward = None  # Lightning moves the weights, which captured graphs do not see
 
-    def test_step(self, plan: StepPlan, _: int) -> None:
+    def test_step(self, plan: Plan, _: int) -> None:
         with torch.autocast(self.device.type, self._mixed or torch.bfloat16, enabled=self._mixed is not None):
             self.test_score.update(self.model(plan), plan.y)
 

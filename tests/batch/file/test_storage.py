@@ -21,8 +21,8 @@ from torch_geometric.data import Data
 
 import enfa
 from enfa.batch import CorruptFileError
+from enfa.batch.dataset import CompiledDataset
 from enfa.batch.file import storage
-from enfa.batch.programs import CompiledDataset
 from enfa.testing import random_graphs
 
 

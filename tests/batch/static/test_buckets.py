@@ -9,7 +9,7 @@ import numpy as np
 import enfa
 from enfa.batch.static.buckets import MARGIN, MOST, Buckets, choose_sizes
 from enfa.nn.bag import Bag
-from enfa.plan.steps.prepare import lean, prepare
+from enfa.plan.derived.prepare import lean, prepare
 from enfa.testing import random_graph
 
 ROWS = np.array([True, True, False])

@@ -12,7 +12,7 @@ import enfa
 from enfa.batch.static.fill import Filler
 from enfa.batch.static.padding import Bucket, Form
 from enfa.batch.static.writing import lean_plan
-from enfa.plan.steps.prepare import prepare
+from enfa.plan.derived.prepare import prepare
 
 BATCHES = [np.arange(b, b + 4) for b in (0, 4, 8)]
 

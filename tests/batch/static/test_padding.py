@@ -14,8 +14,8 @@ from torch_geometric.data import Data
 import enfa
 from enfa.batch.static.padding import Bucket, Form, pad_plan
 from enfa.nn.bag import Bag, make_plan
-from enfa.plan.pack import layout_of
-from enfa.plan.steps.prepare import lean, prepare
+from enfa.plan.derived.pack import layout_of
+from enfa.plan.derived.prepare import lean, prepare
 from enfa.testing import degenerate_graphs, random_graphs
 
 

@@ -12,7 +12,7 @@ from torch_geometric.nn import GATv2Conv
 import enfa
 from enfa.edits.check import check_edits
 from enfa.graphs import check_graphs
-from enfa.plan.expand import expand
+from enfa.plan.reference.expand import expand
 from enfa.testing import assert_same_as_full, degenerate_graphs, random_graphs
 
 torch.set_num_threads(1)

@@ -6,7 +6,7 @@ from torch_geometric.data import Data
 
 import enfa
 from enfa.graphs import check_graphs
-from enfa.plan.expand import expand
+from enfa.plan.reference.expand import expand
 from enfa.testing import degenerate_graphs
 
 

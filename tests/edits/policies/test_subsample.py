@@ -6,13 +6,13 @@ import torch
 from programs import layers
 
 import enfa
-from enfa.batch.compile_program import in_precision
+from enfa.batch.compile import in_precision
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
 from enfa.nn.bag import Bag
-from enfa.plan.steps.distinct import step_rows_of
-from enfa.plan.steps.make import sources_of_steps, step_plan_of
-from enfa.plan.steps.slice import StepSlicer
+from enfa.plan.make import sources_of_steps, step_plan_of
+from enfa.plan.rows.distinct import step_rows_of
+from enfa.plan.slicing.slice import Slicer
 from enfa.testing import assert_same_as_full, degenerate_graphs, random_graphs
 from enfa.testing.same import _distance, _run, _scales
 
@@ -33,7 +33,7 @@ def slicer_for(policy, program):
     checked = check_graphs(GRAPHS)
     graphs, edits = in_precision(checked, edits_by(policy, checked), np.float64)
     sources, kind = sources_of_steps(graphs, edits, program)
-    return graphs, edits, StepSlicer(step_rows_of(graphs, edits, program, kind), sources, Bag)
+    return graphs, edits, Slicer(step_rows_of(graphs, edits, program, kind), sources, Bag)
 
 
 # a marked edge needs a conv that reads edges

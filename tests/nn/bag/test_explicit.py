@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 
 import enfa
 from enfa.nn.bag import make_plan
-from enfa.plan.steps.check import KINDS
+from enfa.plan.check import KINDS
 from enfa.testing import assert_same_as_full, degenerate_graphs, random_graph, random_graphs
 from enfa.testing.same import _distance, _run_on, _scales
 

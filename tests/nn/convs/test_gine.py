@@ -3,7 +3,7 @@ import torch
 from small_table import check_formula
 
 import enfa
-from enfa.plan.steps.prepare import lean, prepare
+from enfa.plan.derived.prepare import lean, prepare
 from enfa.testing import random_graphs
 
 

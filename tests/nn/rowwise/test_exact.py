@@ -17,7 +17,7 @@ import enfa
 from enfa.graphs import check_graphs
 from enfa.nn.bag import Rows, trace
 from enfa.nn.rowwise.rows import EDGES
-from enfa.plan.steps.identity import step_identities
+from enfa.plan.derived.identity import step_identities
 
 
 def _norms() -> list[nn.Module]:

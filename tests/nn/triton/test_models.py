@@ -5,6 +5,7 @@ import copy
 import pytest
 import torch
 from torch import Tensor, nn
+from torch_geometric.nn import GINConv
 
 import enfa
 from enfa.testing import degenerate_graphs, random_graphs
@@ -20,7 +21,17 @@ def _step(model: nn.Module, kind: str, device: str) -> list[Tensor]:
     return [out, *(p.grad for p in model.parameters()), *model.buffers()]  # type: ignore[list-item]
 
 
+def _wide(i: int, o: int) -> nn.Module:
+    """Linears that are wide enough to normalise what they read, and norms of PyTorch's own."""
+    first, second = nn.Linear(i, 72), nn.Linear(72, 72)
+    return GINConv(nn.Sequential(
+        first, nn.BatchNorm1d(72), nn.ReLU(), second, nn.BatchNorm1d(72), nn.ReLU(inplace=True), nn.Linear(72, o)
+    ))  # fmt: skip
+
+
 MODELS = {
+    "ds, wide linears of PyG": lambda: enfa.DSGNN([5, 3], 6, 2, 2, _wide, jk="concat"),
+    "ds, wide": lambda: enfa.DSGNN([5, 3], 72, 2, 1, "gin"),
     "ds, gine": lambda: enfa.DSGNN([5, 3], 8, 2, 2, "gine", edge_channels=[8, 3], norm="batch"),
     "dss, gin": lambda: enfa.DSSGNN([5, 3], 8, 2, 2, "gin"),
 }

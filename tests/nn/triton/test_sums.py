@@ -5,11 +5,11 @@ import torch
 from torch import Tensor
 
 from enfa.nn.convs.gine import _Listed
-from enfa.nn.segment import weighted_sum
+from enfa.nn.ops.segment import weighted_sum
 from enfa.nn.triton.gine import gine_sum
-from enfa.plan.derive import FEW_KINDS, kind_lists, merged_map
-from enfa.plan.order import CHUNK
-from enfa.plan.table import Links, Sums
+from enfa.plan.derived.maps import FEW_KINDS, kind_lists, merged_map
+from enfa.plan.derived.order import CHUNK
+from enfa.plan.links import Links, Sums
 
 MOST = {torch.float64: 1e-13, torch.float32: 1e-6, torch.bfloat16: 1e-2}
 

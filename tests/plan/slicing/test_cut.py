@@ -13,23 +13,23 @@ from cases import POLICIES
 from torch_geometric.data import Data
 
 import enfa
-from enfa.batch.compile_program import compile_program
+from enfa.batch.compile import compile_program
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
 from enfa.graphs.join import join as join_graphs
 from enfa.nn.bag import Bag, trace
-from enfa.plan.derive import merged_map, sums_map
-from enfa.plan.order import SparseMap
+from enfa.plan.derived.lists import list_sizes
+from enfa.plan.derived.maps import merged_map, sums_map
+from enfa.plan.derived.order import SparseMap
+from enfa.plan.make import sources_of_steps
+from enfa.plan.rows.distinct import step_rows_of
+from enfa.plan.rows.merge import merge_steps
 from enfa.plan.slicing.cut import MOST, Cutter, Join
 from enfa.plan.slicing.making import Making
+from enfa.plan.slicing.slice import Slicer
 from enfa.plan.slicing.sources import Bags
-from enfa.plan.steps.distinct import step_rows_of
-from enfa.plan.steps.lists import list_sizes
-from enfa.plan.steps.make import sources_of_steps
-from enfa.plan.steps.merge import merge_steps
-from enfa.plan.steps.slice import StepSlicer
-from enfa.plan.steps.step import Program, Step
-from enfa.plan.steps.table import StepPlan
+from enfa.plan.step import Program, Step
+from enfa.plan.table import Plan
 from enfa.testing import degenerate_graphs, random_graphs
 
 
@@ -62,11 +62,11 @@ DATASETS = {
 BATCHES = [[0, 2, 5, 7], [7, 6, 1, 0], [1, 0, 3, 2], [4, 2, 3, 6], [3], []]
 
 
-def _slicer(graphs: list[Data], policy: enfa.Policy, program: Program) -> StepSlicer:
+def _slicer(graphs: list[Data], policy: enfa.Policy, program: Program) -> Slicer:
     return compile_program(graphs, policy, program, Bag, progress=False).slicer
 
 
-def _sliced(slicer: StepSlicer, graphs: np.ndarray, joins: dict[tuple[int, str], Join], pool: int) -> StepPlan:
+def _sliced(slicer: Slicer, graphs: np.ndarray, joins: dict[tuple[int, str], Join], pool: int) -> Plan:
     """The plan of some graphs whose rows are numbered in the order that a cut has given them."""
     bags = Bags(slicer.sources, graphs)
     making = Making(slicer, bags)
@@ -78,7 +78,7 @@ def _sliced(slicer: StepSlicer, graphs: np.ndarray, joins: dict[tuple[int, str],
     return slicer.assembled(bags, making.wanted[0].rows, tables)
 
 
-def _map(plan: StepPlan, number: int, name: str) -> SparseMap:
+def _map(plan: Plan, number: int, name: str) -> SparseMap:
     table = plan.tables[number]
     if name == "merged":
         assert table.links is not None
@@ -102,7 +102,7 @@ def _written(join: Join, like: SparseMap, spare: int) -> list[list[Any]]:
 
 def _check(cutter: Cutter, batches: list[list[int]]) -> list[float]:
     """Returns the parts of the rows of each table that lie in runs."""
-    other = StepSlicer(cutter.slicer.rows, cutter.slicer.sources, Bag)  # a cut needs its own until it is written
+    other = Slicer(cutter.slicer.rows, cutter.slicer.sources, Bag)  # a cut needs its own until it is written
     for chosen in batches:
         graphs = np.array(chosen, np.int64)
         cut = cutter.cut(graphs)
@@ -132,7 +132,7 @@ def _check(cutter: Cutter, batches: list[list[int]]) -> list[float]:
     return [float((run.owner >= 0).any(axis=0).mean()) for run in cutter.runs.tables]
 
 
-def _arrays(plan: StepPlan) -> list[torch.Tensor | None]:
+def _arrays(plan: Plan) -> list[torch.Tensor | None]:
     found = [plan.x_rows, plan.feature, plan.marked, plan.of_graph, plan.graph_ids]
     for table in plan.tables:
         found += [table.copies, table.place]
@@ -174,7 +174,7 @@ def test_after_extending() -> None:
     new = np.arange(8, 16)
     added = step_rows_of(both.subset(new), edits.subset(both, new), program, start[both.node_ptr[8] :])
     merge_steps(slicer.rows, added, program)
-    after = _check(Cutter(StepSlicer(slicer.rows, sources, Bag), program.needs), [*BATCHES, [0, 8, 11, 15], [9, 12, 13, 1]])
+    after = _check(Cutter(Slicer(slicer.rows, sources, Bag), program.needs), [*BATCHES, [0, 8, 11, 15], [9, 12, 13, 1]])
     assert 0 < after[-1] < before[-1]
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import enfa
-from enfa.plan.steps.check import KINDS
+from enfa.plan.check import KINDS
 from enfa.report.measure.batch_size import data_bytes, largest_within
 from enfa.report.program import ds_program
 from enfa.testing import random_graphs

@@ -16,7 +16,7 @@ from enfa.batch.file.header import Header
 from enfa.edits import Edits
 from enfa.edits.check import check_edits
 from enfa.graphs import GraphSet
-from enfa.plan.steps.step import Program
+from enfa.plan.step import Program
 
 __all__ = ["check_arrays", "check_shapes", "forms_of", "graphs_from"]
 
@@ -176,6 +176,14 @@ def _check_counts(program: Program, arrays: Arrays) -> None:
                 raise CorruptFileError(f"Expected '{name}' to add up to the {step.kind} of each graph, got other numbers")
 
 
+def _check_categories(arrays: Arrays) -> None:
+    """The last columns of features that are categories, beside floats: they reach what is said, by which models embed them."""
+    place = "sources" if _has_rows(arrays) else "graphs"
+    x, largest = arrays[f"{place}.x"], arrays[f"{place}.categories"]
+    if len(largest) > x.shape[1] or (x[:, x.shape[1] - len(largest) :] > largest).any():
+        raise CorruptFileError(f"Expected columns of '{place}.x' up to '{place}.categories', got others")
+
+
 def graphs_from(arrays: Arrays) -> tuple[GraphSet, Edits]:
     """What every batch is planned of, in files without rows."""
     names = [f.name for f in fields(GraphSet) if f.name != "first"]
@@ -212,6 +220,7 @@ def check_arrays(header: Header, arrays: Arrays) -> None:
     for name, form in forms.items():
         if name not in pointers:
             _check_numbers(name, arrays[name], form, sizes)
+    _check_categories(arrays)
     if _has_rows(arrays):
         _check_counts(header.program, arrays)
     else:

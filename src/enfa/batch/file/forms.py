@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass
 
-from enfa.plan.steps.step import Program, Step
+from enfa.plan.step import Program, Step
 
 __all__ = ["Form", "graph_forms", "own_forms", "row_forms", "source_forms"]
 
@@ -61,7 +61,7 @@ def _table(
 
 
 def source_forms(program: Program) -> dict[str, Form]:
-    """:class:`enfa.plan.steps.slice.StepSources`, of files with rows."""
+    """:class:`enfa.plan.slicing.slice.Sources`, of files with rows."""
     by_graph = program.share == "graph"
     return {
         "sources.node_ptr": Form(INT, ("graphs + 1",), rises_to="nodes"),
@@ -107,7 +107,7 @@ def _keys_of(name: str, step: Step, read: list[str], of_pairs: bool) -> dict[str
 
 
 def row_forms(program: Program, names: Container[str]) -> dict[str, Form]:
-    """:class:`enfa.plan.steps.distinct.StepRows` of every step. Counts must be there where slices ask for them."""
+    """:class:`enfa.plan.rows.distinct.StepRows` of every step. Counts must be there where slices ask for them."""
     found: dict[str, Form] = {}
     owned = {r for step in program.steps if step.op in ("propagate", "join") for r in step.reads}
     for number, step in enumerate(program.steps):

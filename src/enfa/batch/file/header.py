@@ -13,8 +13,8 @@ import numpy as np
 from enfa.batch.file.corrupt import CorruptFileError, expect, is_a, whole_numbers
 from enfa.batch.file.forms import LABELS, MOST_AXES
 from enfa.batch.file.program import program_from
-from enfa.plan.steps.check import KINDS
-from enfa.plan.steps.step import Program
+from enfa.plan.check import KINDS
+from enfa.plan.step import Program
 
 __all__ = ["Header", "check_header", "read_header"]
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from enfa.batch.file.program import program_json
 from enfa.edits import Edits, Policy
 from enfa.graphs import GraphSet
-from enfa.plan.steps.step import Program
+from enfa.plan.step import Program
 
 __all__ = ["FORMAT", "chained", "fingerprint", "key_of", "params_of", "sealed"]
 

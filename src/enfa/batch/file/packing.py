@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from enfa.plan.kernels.codec import decode
+from enfa.batch.file._codec import decode
 
 __all__ = ["pack", "unpack"]
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from enfa.batch.file.corrupt import expect, is_a, whole_numbers
-from enfa.plan.steps.step import Program, Step
+from enfa.plan.step import Program, Step
 
 __all__ = ["program_from", "program_json"]
 

@@ -23,6 +23,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from enfa import edits as own
+from enfa.batch.dataset import CompiledDataset
 from enfa.batch.file.atomic import write_atomically
 from enfa.batch.file.check import check_arrays, check_shapes, graphs_from
 from enfa.batch.file.corrupt import CorruptFileError
@@ -30,12 +31,11 @@ from enfa.batch.file.header import check_header, read_header
 from enfa.batch.file.key import FORMAT, params_of
 from enfa.batch.file.packing import pack, unpack
 from enfa.batch.file.program import program_from
-from enfa.batch.programs import CompiledDataset
 from enfa.edits import Policy
-from enfa.plan.intern import KeyTable
-from enfa.plan.steps.distinct import StepRows
-from enfa.plan.steps.slice import StepSources
-from enfa.plan.steps.table import StepPlan
+from enfa.plan.rows.distinct import StepRows
+from enfa.plan.rows.intern import KeyTable
+from enfa.plan.slicing.slice import Sources
+from enfa.plan.table import Plan
 
 __all__ = ["CorruptFileError", "FormatError", "load_compiled", "save_compiled", "stored_bytes"]
 
@@ -188,7 +188,7 @@ def load_compiled(
     *,
     expect: dict[str, Any] | None = None,
     policy: Policy | None = None,
-    cls: type[StepPlan] = StepPlan,
+    cls: type[Plan] = Plan,
     needs: frozenset[tuple[int, str]] | None = None,
 ) -> CompiledDataset:
     """Read what ``compiled.save(path)`` wrote.
@@ -218,6 +218,6 @@ def load_compiled(
     if "graphs.node_ptr" in arrays:
         return CompiledDataset(key, policy, program, cls, graphs=graphs_from(arrays), y=y, graph_attr=attr)
     given = {name.removeprefix("sources."): array for name, array in arrays.items() if name.startswith("sources.")}
-    sources = StepSources(program, **{"edge_attr": None, "root": None, **given})
+    sources = Sources(program, **{"edge_attr": None, "root": None, **given})
     rows = [_rows(arrays, number) for number in range(len(program.steps))]
     return CompiledDataset(key, policy, program, cls, rows=rows, sources=sources, y=y, graph_attr=attr)

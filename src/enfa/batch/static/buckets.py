@@ -9,8 +9,8 @@ import numpy as np
 from torch import Tensor
 
 from enfa.batch.static.padding import Bucket, Form
-from enfa.plan.order import CHUNK
-from enfa.plan.steps.table import StepPlan
+from enfa.plan.derived.order import CHUNK
+from enfa.plan.table import Plan
 
 __all__ = ["Buckets", "choose_sizes"]
 
@@ -82,7 +82,7 @@ class Waste:
 class Buckets:
     """The sizes that the batches of one loader are padded to, from a sample of them, by number of graphs."""
 
-    def __init__(self, samples: Iterable[StepPlan], most: int = MOST) -> None:
+    def __init__(self, samples: Iterable[Plan], most: int = MOST) -> None:
         """``samples``: prepared, lean plans of whole batches; also of the last, smaller one of an epoch."""
         self.all: list[Bucket] = []
         self._forms: dict[int, Form] = {}
@@ -128,11 +128,11 @@ class Buckets:
     def forms(self) -> list[Form]:
         return list(self._forms.values())
 
-    def of(self, plan: StepPlan) -> tuple[Form | None, list[int]]:
+    def of(self, plan: Plan) -> tuple[Form | None, list[int]]:
         """The form of plans with as many graphs, and the numbers of its buckets, smallest first."""
         return self._forms.get(plan.num_graphs), self._numbers.get(plan.num_graphs, [])
 
-    def find(self, plan: StepPlan) -> tuple[int, list[Tensor]] | None:
+    def find(self, plan: Plan) -> tuple[int, list[Tensor]] | None:
         """The number of the smallest bucket that holds a prepared plan, and the arrays to write; None where none does."""
         form, numbers = self.of(plan)
         tensors = None if form is None else form.tensors(plan)

@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
+from enfa.batch.static._fill import fill_kinds, fill_map
 from enfa.batch.static.padding import Bucket, Form
 from enfa.plan.arrays import Places
-from enfa.plan.derive import KIND_CHUNK
-from enfa.plan.kernels.fill import fill_kinds, fill_map
-from enfa.plan.kernels.order import merge_own
-from enfa.plan.order import CHUNK, Lists
-from enfa.plan.steps.prepare import Needs, prepare
-from enfa.plan.steps.slots import map_sizes
-from enfa.plan.steps.table import StepPlan
-from enfa.plan.table import Sums
+from enfa.plan.derived._order import merge_own
+from enfa.plan.derived.maps import KIND_CHUNK
+from enfa.plan.derived.order import CHUNK, Lists
+from enfa.plan.derived.prepare import Needs, prepare
+from enfa.plan.derived.slots import map_sizes
+from enfa.plan.links import Sums
+from enfa.plan.table import Plan
 
 __all__ = ["Block", "Filler"]
 
@@ -30,7 +30,7 @@ Key = tuple[int, str]  # number of a step, name of one of its maps
 _LINKS = ("merged", "merged kinds", "kinds")
 
 
-def _maps(plan: StepPlan, number: int, name: str) -> dict[str, Any]:
+def _maps(plan: Plan, number: int, name: str) -> dict[str, Any]:
     """What a prepared plan has of a need that is written straight into blocks, by name; else nothing."""
     table = plan.tables[number] if number >= 0 else None
     if table is None:
@@ -45,10 +45,10 @@ def _maps(plan: StepPlan, number: int, name: str) -> dict[str, Any]:
     return found if table.parts is None else found | {"parts": table.parts.cache["sum"]}
 
 
-def _sums(plan: StepPlan, number: int, name: str) -> Sums:
+def _sums(plan: Plan, number: int, name: str) -> Sums:
     table = plan.tables[number]
     if name.startswith("lowered "):
-        from enfa.plan.steps.lowered import lowered
+        from enfa.plan.derived.lowered import lowered
 
         return lowered(plan, number, int(name.split()[1]))
     found = table.parts if name == "parts" else table.sums
@@ -105,7 +105,7 @@ class Filler:
     def fill(self, batch: Any, blocks: Iterable[Block]) -> int | None:
         """Write a sliced plan, or a cut, into the first of some blocks that holds it, and say which; None: none does."""
         joins: Mapping[Key, Any] = {}
-        if not isinstance(batch, StepPlan):
+        if not isinstance(batch, Plan):
             batch, joins = batch.plan, batch.joins
         plan = prepare(batch, self._needs)
         rest = self._rest_of.tensors(plan)
@@ -127,7 +127,7 @@ class Filler:
                 return n
         return None
 
-    def _counted(self, plan: StepPlan, joins: Mapping[Key, Any]) -> dict[str, int]:
+    def _counted(self, plan: Plan, joins: Mapping[Key, Any]) -> dict[str, int]:
         """By name, what is known of the maps of a plan before they are made."""
         sizes: dict[str, int] = {}
         for n, table in enumerate(plan.tables):
@@ -147,7 +147,7 @@ class Filler:
                 sizes[entries] = len(_sums(plan, n, name).row)
         return sizes
 
-    def _write(self, plan: StepPlan, joins: Mapping[Key, Any], sizes: dict[str, int], block: Block) -> bool:
+    def _write(self, plan: Plan, joins: Mapping[Key, Any], sizes: dict[str, int], block: Block) -> bool:
         """The maps of a plan, in both orders. False where there is no room for all pieces of long lists."""
         fits = True
         for key, into in block.maps.items():

@@ -16,15 +16,15 @@ from typing import Any, TypeVar
 import numpy as np
 from torch import Tensor, nn
 
+from enfa.batch.dataset import CompiledDataset
 from enfa.batch.loader import Batches
-from enfa.batch.programs import CompiledDataset
 from enfa.batch.static.buckets import Buckets
 from enfa.batch.static.padding import Bucket
 from enfa.batch.static.ring import Ring
 from enfa.batch.static.workers import Workers
 from enfa.batch.static.writing import Writer, lean_plan
-from enfa.plan.steps.prepare import Needs
-from enfa.plan.steps.table import StepPlan
+from enfa.plan.derived.prepare import Needs
+from enfa.plan.table import Plan
 
 __all__ = ["Packed", "PackedLoader", "default_workers"]
 
@@ -56,11 +56,11 @@ class Packed:
     graphs: np.ndarray
     bucket: Bucket | None
     block: Tensor | None  # uint8 on the CPU
-    large: StepPlan | None = None  # instead, for a batch that no bucket holds: lean, not padded
+    large: Plan | None = None  # instead, for a batch that no bucket holds: lean, not padded
     copied: Any = field(default=None, repr=False)  # an event: the block has been read, and may be written again
 
     @property
-    def plan(self) -> StepPlan:
+    def plan(self) -> Plan:
         """The batch as a plan on the CPU, whose arrays are parts of the block."""
         if self.bucket is None or self.block is None:
             assert self.large is not None

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from enfa.plan.arrays import Places
-from enfa.plan.pack import places
-from enfa.plan.steps.slots import END, Slot, is_rows, slots_of
-from enfa.plan.steps.table import StepPlan
+from enfa.plan.derived.pack import places
+from enfa.plan.derived.slots import END, Slot, is_rows, slots_of
+from enfa.plan.table import Plan
 
 __all__ = ["Bucket", "Form", "pad_plan"]
 
@@ -21,7 +21,7 @@ __all__ = ["Bucket", "Form", "pad_plan"]
 class Form:
     """What all plans of one dataset, for one model and one number of graphs, have in common: everything but sizes."""
 
-    def __init__(self, plan: StepPlan) -> None:
+    def __init__(self, plan: Plan) -> None:
         """``plan``: prepared and lean; any will do."""
         if not plan.countable:
             raise ValueError("Expected a plan of at least two nodes and subgraphs to pad others like it, got one with fewer")
@@ -45,7 +45,7 @@ class Form:
         self.rows = np.array([is_rows(name) for name in self.names])
         """bool [names]: sizes of tables, which are what a step costs."""
 
-    def tensors(self, plan: StepPlan) -> list[Tensor] | None:
+    def tensors(self, plan: Plan) -> list[Tensor] | None:
         """The arrays of a prepared plan, lean or not, that a lean one has; None where it differs in more than sizes."""
         found = self._places.tensors(plan)
         return found if found is not None and self.takes(plan, found) else None
@@ -58,7 +58,7 @@ class Form:
         """So many of each of ``names``, and the padding rows that must be there."""
         return np.array(sizes, np.int64) + self._spare
 
-    def takes(self, plan: StepPlan, tensors: list[Tensor]) -> bool:
+    def takes(self, plan: Plan, tensors: list[Tensor]) -> bool:
         """Whether a plan differs in nothing but sizes. One that BatchNorm would refuse is not padded either."""
         return (
             plan.num_graphs == self.num_graphs
@@ -98,7 +98,7 @@ class Bucket:
         named = dict(zip(form.names, sizes.tolist()))
         shapes = [_shape(t, slot, named) for t, slot in zip(form.plan.leaves(), form.slots)]
         of_meta = iter([torch.empty(s, dtype=t.dtype, device="meta") for t, s in zip(form.plan.leaves(), shapes)])
-        self.skeleton: StepPlan = form.plan.map(lambda _: next(of_meta)).of_any_size()
+        self.skeleton: Plan = form.plan.map(lambda _: next(of_meta)).of_any_size()
         layout = [(t.dtype, s) for t, s, valued in zip(form.plan.leaves(), shapes, form.valued) if valued]
         found, self.nbytes = places(tuple(layout))
         slots = [slot for slot, valued in zip(form.slots, form.valued) if valued]
@@ -126,7 +126,7 @@ class Bucket:
                 out[: len(values)] = values
                 out[len(values) :] = values[-1] if part.fill is None else part.fill
 
-    def view(self, block: Tensor) -> StepPlan:
+    def view(self, block: Tensor) -> Plan:
         """The plan in a block, on whatever device that is."""
         parts, valued = iter(self.parts), iter(self.form.valued)
 
@@ -157,7 +157,7 @@ def _fill(slot: Slot, sizes: Mapping[str, int]) -> Any:
     return np.array(found)[:, None] if slot.axis == 1 and len(found) > 1 else found[0]
 
 
-def pad_plan(plan: StepPlan, sizes: Mapping[str, int] | None = None) -> StepPlan:
+def pad_plan(plan: Plan, sizes: Mapping[str, int] | None = None) -> Plan:
     """A prepared, lean plan on the CPU with larger arrays that computes the same: outputs, gradients and buffers.
 
     ``sizes``: how long to make what; names are ``Form(plan).names``. What is left out gets as long as it must be.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from enfa.batch.dataset import CompiledDataset
 from enfa.batch.loader import Batches
 from enfa.batch.positions import SLICING
-from enfa.batch.programs import CompiledDataset
 from enfa.batch.static.buckets import Buckets
 from enfa.batch.static.fill import Block, Filler
 from enfa.batch.static.padding import Form
-from enfa.plan.steps.prepare import Needs, lean, prepare
-from enfa.plan.steps.table import StepPlan
+from enfa.plan.derived.prepare import Needs, lean, prepare
+from enfa.plan.table import Plan
 
 __all__ = ["Writer", "lean_plan"]
 
@@ -55,5 +55,5 @@ class Writer:
         return self._blocks[number, place]
 
 
-def lean_plan(compiled: CompiledDataset, graphs: np.ndarray, needs: Needs) -> StepPlan:
+def lean_plan(compiled: CompiledDataset, graphs: np.ndarray, needs: Needs) -> Plan:
     return lean(prepare(compiled.plan(graphs), needs), needs)

@@ -72,7 +72,7 @@ class Subsample(Policy):
     def draw(
         self, sub_ptr: np.ndarray, graphs: np.ndarray, epoch: int, score: np.ndarray | None = None
     ) -> np.ndarray:
-        """int64: the subgraphs drawn from the bags of some graphs, as :class:`~enfa.plan.steps.slice.StepSlicer` takes them.
+        """int64: the subgraphs drawn from the bags of some graphs, as :class:`~enfa.plan.slicing.slice.Slicer` takes them.
 
         ``sub_ptr`` [G+1] tells the subgraphs of every graph of the dataset. Draws are uniform without repetition. With
         a ``score`` for each of its subgraphs, one after the other is drawn with probability proportional to exp(score)

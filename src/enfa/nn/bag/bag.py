@@ -13,21 +13,21 @@ from enfa.nn.bag.convs import convolve
 from enfa.nn.bag.edges import EdgeList
 from enfa.nn.bag.pools import attended
 from enfa.nn.convs.base import Conv
+from enfa.nn.ops.segment import apply_map, gather, segment_max
 from enfa.nn.rowwise.held import HeldColumns, settle_norms
 from enfa.nn.rowwise.refusal import check_gradients, refuse
 from enfa.nn.rowwise.rows import EDGES, Rows
-from enfa.nn.segment import apply_map, gather, segment_max
-from enfa.plan.steps.derived import PLAN, derive, list_maps, way
-from enfa.plan.steps.lists import list_sizes, written_out
-from enfa.plan.steps.step import Step
-from enfa.plan.steps.table import StepPlan
+from enfa.plan.derived.lists import list_sizes, written_out
+from enfa.plan.derived.needs import PLAN, derive, list_maps, way
+from enfa.plan.step import Step
+from enfa.plan.table import Plan
 
 __all__ = ["Bag"]
 
 POOLS = ("sum", "mean", "max", "softmax")
 
 
-class Bag(StepPlan):
+class Bag(Plan):
     """What ``model(bag)`` computes with. Rows are of *pairs* (subgraph, node), of *nodes* or of *subgraphs*.
 
     Graphs are told apart by all plans alike: what is pooled to graphs is an ordinary tensor [graphs, channels]. Attributes of
@@ -45,7 +45,7 @@ class Bag(StepPlan):
     tracing = False
 
     def need(self, number: int, *names: str) -> None:
-        """The model reads these of a step (:mod:`enfa.plan.steps.derived`); noted while it is traced."""
+        """The model reads these of a step (:mod:`enfa.plan.derived.needs`); noted while it is traced."""
 
     def note_dropout(self, draws: bool) -> None:
         """Dropout is used on rows, and ``draws``: rows are then shared within a graph only."""
@@ -298,6 +298,14 @@ class Bag(StepPlan):
         low, high = sorted((one.number, other.number))
         number = self.step(Step("join", one.kind, (low, high)))
         return self._rows(self.moved(one, number), number)
+
+    def unpadded(self, value: Tensor, number: int) -> Tensor:
+        """Of a padded batch, the values of a real row where padding stands, for functions that may not be defined there."""
+        self.need(PLAN, "real")
+        if number < 0 or "real" not in self.cache:
+            return value
+        there = torch.arange(len(value), device=value.device) < self.cache["real"][number]
+        return torch.where(there.view(-1, *[1] * (value.ndim - 1)), value, value[:1].detach())
 
     def moved(self, rows: Rows, number: int) -> Tensor:
         """The values of Rows, as rows of another table in which each of them can be found."""

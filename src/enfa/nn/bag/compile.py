@@ -11,18 +11,18 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 
-from enfa.batch.compile_program import compile_program
+from enfa.batch.compile import compile_program
+from enfa.batch.dataset import CompiledDataset
 from enfa.batch.file import storage
-from enfa.batch.programs import CompiledDataset
 from enfa.edits import Policy
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
 from enfa.graphs.attributes import graph_attributes
 from enfa.nn.bag.bag import Bag
 from enfa.nn.bag.make import program_of
+from enfa.plan.check import check_kind
 from enfa.plan.gradients import refuse_gradients
-from enfa.plan.steps.check import check_kind
-from enfa.plan.steps.step import Program
+from enfa.plan.step import Program
 
 __all__ = ["compile", "load_compiled"]
 

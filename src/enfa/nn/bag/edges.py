@@ -17,7 +17,7 @@ from torch import Tensor
 from enfa.nn.rowwise.elementwise import ELEMENTWISE, elementwise
 from enfa.nn.rowwise.refusal import name_of
 from enfa.nn.rowwise.rows import EDGES, Rows
-from enfa.plan.steps.step import Step
+from enfa.plan.step import Step
 
 if TYPE_CHECKING:
     from enfa.nn.bag.bag import Bag

@@ -16,10 +16,10 @@ from enfa.graphs.attributes import graph_attributes
 from enfa.graphs.labels import labels_of_graphs
 from enfa.nn.bag.bag import Bag
 from enfa.nn.bag.trace import in_precision_of, trace
+from enfa.plan.check import check_kind, check_program
 from enfa.plan.gradients import connected, needing, numbered
-from enfa.plan.steps.check import check_kind, check_program
-from enfa.plan.steps.make import step_plan_of
-from enfa.plan.steps.step import Program
+from enfa.plan.make import step_plan_of
+from enfa.plan.step import Program
 
 __all__ = ["attached", "make_plan", "program_of"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from enfa.nn.segment import gather, segment_sum
-from enfa.plan.derive import segment_ids
-from enfa.plan.table import Sums
+from enfa.nn.ops.segment import gather, segment_sum
+from enfa.plan.derived.maps import segment_ids
+from enfa.plan.links import Sums
 
 __all__ = ["attended"]
 

@@ -11,11 +11,11 @@ from torch_geometric.nn import FastRGCNConv, GINConv, GraphConv, MessagePassing,
 from torch_geometric.nn.aggr import MeanAggregation, SumAggregation
 
 from enfa.nn.bag.edges import EdgeList, LinkValues
+from enfa.nn.ops.segment import gather, link_sum
 from enfa.nn.rowwise.messages import Watch
 from enfa.nn.rowwise.rows import EDGES, Rows
-from enfa.nn.segment import gather, link_sum
-from enfa.plan.derive import edge_index
-from enfa.plan.steps.step import Step
+from enfa.plan.derived.maps import edge_index
+from enfa.plan.step import Step
 
 if TYPE_CHECKING:
     from enfa.nn.bag.bag import Bag

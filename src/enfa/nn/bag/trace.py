@@ -18,10 +18,10 @@ from enfa.graphs.attributes import graph_attributes
 from enfa.nn.bag.bag import Bag
 from enfa.nn.rowwise.rows import Rows
 from enfa.plan.arrays import tensor
-from enfa.plan.expand import edge_tables
-from enfa.plan.steps.check import check_step
-from enfa.plan.steps.full import Written, full_step_plan, full_table
-from enfa.plan.steps.step import Program, Step
+from enfa.plan.check import check_step
+from enfa.plan.reference.expand import edge_tables
+from enfa.plan.reference.full import Written, full_step_plan, full_table
+from enfa.plan.step import Program, Step
 
 __all__ = ["in_precision_of", "trace"]
 

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from enfa.graphs.names import unknown
-from enfa.nn.norm import CountedBatchNorm
+from enfa.nn.ops.norm import CountedBatchNorm
 from enfa.nn.rowwise.rows import Rows
-from enfa.plan.steps.step import Step
-from enfa.plan.table import Links
+from enfa.plan.links import Links
+from enfa.plan.step import Step
 
 if TYPE_CHECKING:
     from enfa.nn.bag.bag import Bag
@@ -43,7 +43,7 @@ class Conv(nn.Module):
     """Rows [R', in] of one table -> rows [R, out] of the next: ``bag.propagate(conv, h)``.
 
     A class says what :meth:`messages` reads: edge attributes, in-degrees in the subgraph, and of the links the names from
-    :mod:`enfa.plan.steps.derived` that it reads on a GPU. Links are int32: indexing and ``index_select`` take them;
+    :mod:`enfa.plan.derived.needs` that it reads on a GPU. Links are int32: indexing and ``index_select`` take them;
     ``scatter_`` and ``torch.gather`` want ``.long()``.
     """
 

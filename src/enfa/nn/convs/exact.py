@@ -11,7 +11,7 @@ from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.dropout import _DropoutNd
 from torch_geometric.nn import BatchNorm, aggr
 
-from enfa.nn.norm import CountedBatchNorm
+from enfa.nn.ops.norm import CountedBatchNorm
 
 __all__ = ["AGGREGATIONS", "check_exact"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from enfa.nn.convs.base import Conv, Degrees, inverse_roots
-from enfa.nn.segment import merged_sum
-from enfa.plan.table import Links
+from enfa.nn.ops.segment import merged_sum
+from enfa.plan.links import Links
 
 __all__ = ["GCN"]
 

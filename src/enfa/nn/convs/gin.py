@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from enfa.nn.convs.base import Conv, Degrees, mlp
-from enfa.nn.segment import merged_sum
-from enfa.plan.table import Links
+from enfa.nn.ops.segment import merged_sum
+from enfa.plan.links import Links
 
 __all__ = ["GIN"]
 

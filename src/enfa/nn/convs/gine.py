@@ -9,12 +9,12 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from enfa.nn.convs.base import Conv, Degrees, mlp
-from enfa.nn.linear import linear_of
-from enfa.nn.segment import entry_sums, gather, segment_ids, segment_sum, target_rows
+from enfa.nn.ops.linear import linear_of
+from enfa.nn.ops.segment import entry_sums, gather, segment_ids, segment_sum, target_rows
 from enfa.nn.triton import accelerated
-from enfa.plan.derive import kind_lists, merged_map
-from enfa.plan.order import Lists, SparseMap
-from enfa.plan.table import Links
+from enfa.plan.derived.maps import kind_lists, merged_map
+from enfa.plan.derived.order import Lists, SparseMap
+from enfa.plan.links import Links
 
 __all__ = ["GINE"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from enfa.nn.convs.base import Conv, Degrees
-from enfa.nn.segment import gather, link_sum
-from enfa.plan.table import Links
+from enfa.nn.ops.segment import gather, link_sum
+from enfa.plan.links import Links
 
 __all__ = ["GraphConv"]
 

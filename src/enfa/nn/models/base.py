@@ -15,7 +15,7 @@ from enfa.nn.bag.bag import Bag
 from enfa.nn.convs import Conv, make_conv
 from enfa.nn.convs.base import make_norm
 from enfa.nn.encode import EdgeEncoder, NodeEncoder
-from enfa.nn.linear import through
+from enfa.nn.ops.linear import through
 from enfa.nn.rowwise.rows import Rows
 
 __all__ = ["JKS", "READOUTS", "SubgraphGNN", "SubgraphLayer"]

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from enfa.nn.rowwise.arguments import aligned, bound, made, named, only_input, plain, rows_in
-from enfa.nn.rowwise.elementwise import elementwise
+from enfa.nn.rowwise.elementwise import PARTIAL, elementwise
 from enfa.nn.rowwise.held import HeldColumns, held_back
 from enfa.nn.rowwise.refusal import refuse
 from enfa.nn.rowwise.rows import Rows
@@ -57,6 +57,8 @@ def along(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, An
     channel_axes(func, dim, rows.ndim)
     if name in ("sort", "argsort"):  # unstable ones may treat equal numbers differently in a longer table
         found = func(rows.value, dim=dim, descending=given.get("descending", False), stable=True)
+    elif name in PARTIAL:
+        found = func(rows.bag.unpadded(rows.value, rows.number), *plain(args[1:]), **kwargs)
     else:
         found = func(*plain(args), **{key: plain(value) for key, value in kwargs.items()})
     return made(func, rows, found)

@@ -27,6 +27,13 @@ lerp eq ne lt le gt ge not_equal less less_equal greater greater_equal logical_a
 bitwise_or bitwise_xor fmod remainder addcmul addcdiv atan2 arctan2 hypot copysign xlogy logaddexp logaddexp2 isclose
 masked_fill
 """
+# Not defined, or without a derivative, for some numbers: padding must not meet them where no real row does.
+_PARTIAL = """
+log log2 log10 log1p sqrt rsqrt reciprocal div divide true_divide truediv rtruediv floor_divide floordiv rfloordiv pow rpow
+float_power logit acos asin acosh atanh erfinv lgamma digamma xlogy atan2 arctan2 hypot fmod remainder mod rmod addcdiv
+copysign logaddexp logaddexp2 std std_mean
+"""
+PARTIAL = frozenset(_PARTIAL.split())
 _OPERATORS = """
  add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow eq ne lt le gt ge and rand or ror xor
 rxor neg pos abs invert
@@ -44,7 +51,10 @@ def elementwise(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[s
         raise refuse(func, "with a condition alone gives numbers of rows", "write torch.where(condition, a, b)")
     if kwargs.get("inplace") or any(arg is True for arg in args):  # nn.ELU calls elu(h, alpha, True)
         settle()
+    of_rows = [isinstance(arg, Rows) for arg in args]
     like, args, kwargs = aligned(func, args, kwargs)
+    if name in PARTIAL:
+        args = tuple(like.bag.unpadded(arg, like.number) if rows else arg for arg, rows in zip(args, of_rows))
     return made(func, like, func(*args, **kwargs))
 
 

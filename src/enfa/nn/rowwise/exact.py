@@ -8,14 +8,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from enfa.nn.counted import Running
-from enfa.nn.norm import CountedBatchNorm, across_processes, process_group
+from enfa.nn.ops.counted import Running
+from enfa.nn.ops.norm import CountedBatchNorm, across_processes, process_group
 from enfa.nn.rowwise.held import HeldNorm, held_back, holds, settle, settle_norms
 from enfa.nn.rowwise.refusal import refuse
 from enfa.nn.rowwise.rows import Rows
 from enfa.nn.triton import accelerated
-from enfa.plan.steps.identity import mix64
-from enfa.plan.steps.identity import step_identities
+from enfa.plan.derived.identity import mix64, step_identities
 
 __all__ = ["counted_batch_norm", "counted_module", "keyed_dropout"]
 

@@ -17,8 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from enfa.nn.counted import Counted, Running, Shifted, uncounted_rows, update_running
-from enfa.nn.linear import WIDE, fusable, linear_of
+from enfa.nn.ops.counted import Counted, Running, Shifted, uncounted_rows, update_running
+from enfa.nn.ops.linear import WIDE, fusable, linear_of
 from enfa.nn.rowwise.rows import Rows
 from enfa.nn.triton import accelerated
 

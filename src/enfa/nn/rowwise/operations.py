@@ -11,7 +11,7 @@ from typing import Any
 
 import torch.nn.functional as F
 
-from enfa.nn.norm import CountedBatchNorm
+from enfa.nn.ops.norm import CountedBatchNorm
 from enfa.nn.rowwise.arguments import Handler
 from enfa.nn.rowwise.axes import AXES
 from enfa.nn.rowwise.elementwise import ELEMENTWISE

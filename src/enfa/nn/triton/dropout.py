@@ -13,7 +13,7 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from enfa.plan.steps.identity import MULTIPLIERS
+from enfa.plan.derived.identity import MULTIPLIERS
 
 __all__ = ["keyed_dropout"]
 

@@ -18,7 +18,7 @@ from torch.autograd.function import once_differentiable
 
 from enfa.nn.triton.gine_both import both_gradients
 from enfa.nn.triton.sums import UNROLL, accumulator, add_pieces, piece_of, pieces_like, shape_of, store_sums
-from enfa.plan.order import CHUNK, Lists, SparseMap
+from enfa.plan.derived.order import CHUNK, Lists, SparseMap
 
 __all__ = ["gine_sum"]
 

@@ -14,8 +14,8 @@ import triton.language as tl
 from torch import Tensor
 
 from enfa.nn.triton.sums import accumulator, add_pieces, entries_of, piece_of, pieces_like
-from enfa.plan.derive import FEW_KINDS
-from enfa.plan.order import CHUNK, Lists
+from enfa.plan.derived.maps import FEW_KINDS
+from enfa.plan.derived.order import CHUNK, Lists
 
 __all__ = ["both_gradients"]
 

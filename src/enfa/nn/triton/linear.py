@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from enfa.nn.aside import Aside, lend
+from enfa.nn.cuda.side_stream import Aside, lend
 from enfa.nn.triton.products import add_parts, tall_times
 from enfa.nn.triton.split import Halves, split_weight
 from enfa.nn.triton.wide import weight_parts, wide_times

@@ -15,7 +15,7 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from enfa.nn.aside import Aside, lend
+from enfa.nn.cuda.side_stream import Aside, lend
 from enfa.nn.triton.norm import (
     Running,
     gradient_sums,

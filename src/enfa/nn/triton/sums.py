@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from enfa.plan.order import CHUNK, Lists
+from enfa.plan.derived.order import CHUNK, Lists
 
 __all__ = [
     "UNROLL", "accumulator", "add_pieces", "entries_of", "piece_of", "pieces_like", "registers", "row_shares", "rows_of",
@@ -170,7 +170,7 @@ def add_pieces(pieces: Tensor, out: Tensor, long: Tensor, add: bool) -> None:
 
 
 def triton_sums(table: Tensor, lists: Lists) -> Tensor:
-    """[lists, C], as ``enfa.nn.segment.list_sums``."""
+    """[lists, C], as ``enfa.nn.ops.segment.list_sums``."""
     if table.stride(-1) != 1:
         table = table.contiguous()
     channels, pieces = table.shape[1], pieces_like(table, lists)

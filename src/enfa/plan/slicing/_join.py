@@ -7,8 +7,8 @@ one behind the other, and other lists; its rows are numbered likewise.
 import numpy as np
 from numba import njit
 
-from enfa.plan.kernels.fill import pad_map
-from enfa.plan.kernels.prefetch import prefetch
+from enfa.batch.static._fill import pad_map
+from enfa.plan.rows._prefetch import prefetch
 
 __all__ = ["join_map"]
 

@@ -3,9 +3,9 @@
 import numpy as np
 from numba import njit
 
-from enfa.plan.kernels.intern import first_half, second_half
-from enfa.plan.kernels.prefetch import prefetch
-from enfa.plan.kernels.slice import number_of
+from enfa.plan.rows._intern import first_half, second_half
+from enfa.plan.rows._prefetch import prefetch
+from enfa.plan.slicing._slice import number_of
 
 __all__ = ["SHARED", "UNUSED", "claim_keys", "claim_rows", "enter_graphs", "keep_runs", "match", "total_length", "two_users"]
 

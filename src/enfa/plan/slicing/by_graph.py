@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from enfa.plan.slicing.alone import Lists
 from enfa.plan.slicing.runs import Run
-from enfa.plan.steps.by_graph import Lists
 
 __all__ = ["ByGraph", "by_graph"]
 

@@ -1,6 +1,6 @@
 """Batches of a dataset, put together from runs instead of sliced row by row.
 
-The plan that comes out is that of ``StepSlicer.plan``, with rows in another order. What differs is that its maps are never
+The plan that comes out is that of ``Slicer.plan``, with rows in another order. What differs is that its maps are never
 written out as they stand in a plan: they are joined where they are wanted, in a block that a GPU will read, in both orders.
 """
 
@@ -13,21 +13,21 @@ from typing import Any
 import numpy as np
 import torch
 
-from enfa.plan.intern import KeyTable
-from enfa.plan.kernels.order import merge_own
-from enfa.plan.order import CHUNK
+from enfa.plan.derived._order import merge_own
+from enfa.plan.derived.order import CHUNK
+from enfa.plan.links import Links, Sums
+from enfa.plan.rows.intern import KeyTable
 from enfa.plan.slicing._join import join_map
 from enfa.plan.slicing._runs import enter_graphs, total_length
+from enfa.plan.slicing.alone import rows_by_graph
 from enfa.plan.slicing.by_graph import by_graph
 from enfa.plan.slicing.known import Known, known_map
 from enfa.plan.slicing.making import Making
 from enfa.plan.slicing.runs import is_chain, runs_of
+from enfa.plan.slicing.slice import Slicer
 from enfa.plan.slicing.sources import Bags
-from enfa.plan.steps.by_graph import rows_by_graph
-from enfa.plan.steps.slice import StepSlicer
-from enfa.plan.steps.table import StepPlan, Table
-from enfa.plan.table import Links, Sums
-from enfa.plan.wanted import Wanted
+from enfa.plan.slicing.wanted import Wanted
+from enfa.plan.table import Plan, Table
 
 __all__ = ["MOST", "Cut", "Cutter", "Join"]
 
@@ -64,7 +64,7 @@ class Join:
 class Cut:
     """A batch: a plan whose maps have shapes and no values, and the maps, by step and name of what is derived."""
 
-    plan: StepPlan
+    plan: Plan
     joins: dict[Need, Join]
 
 
@@ -87,7 +87,7 @@ class Cutter:
     ``needs``: those of the model. It is for chains of convs that read merged maps of edges of one kind.
     """
 
-    def __init__(self, slicer: StepSlicer, needs: Iterable[Need]) -> None:
+    def __init__(self, slicer: Slicer, needs: Iterable[Need]) -> None:
         self.slicer, rows, self.needs = slicer, slicer.rows, frozenset(needs)
         self.pool, self.runs = len(rows) - 2, runs_of(rows)
         runs = self.runs.tables
@@ -111,7 +111,7 @@ class Cutter:
         self._rows = np.stack([found.lengths for found in self.rows])
 
     @staticmethod
-    def takes(slicer: StepSlicer, needs: Iterable[Need]) -> bool:
+    def takes(slicer: Slicer, needs: Iterable[Need]) -> bool:
         """Whether a model is a chain whose convs read nothing but merged maps, and its dataset is not too large."""
         program, rows = slicer.sources.program, slicer.rows
         if not is_chain(program) or len(slicer.sources.edge_mark) > 1:

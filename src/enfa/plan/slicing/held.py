@@ -6,8 +6,8 @@ from functools import cached_property
 
 import numpy as np
 
-from enfa.plan.intern import KeyTable
-from enfa.plan.wanted import Numbers, Wanted, firsts_of, items_of, starts_of
+from enfa.plan.rows.intern import KeyTable
+from enfa.plan.slicing.wanted import Numbers, Wanted, firsts_of, items_of, starts_of
 
 __all__ = ["Held"]
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from enfa.plan.kernels.order import turn_round
+from enfa.plan.derived._order import turn_round
 from enfa.plan.slicing.runs import Run
 
 __all__ = ["Known", "known_map"]

@@ -9,18 +9,18 @@ import numpy as np
 import torch
 
 from enfa.plan.arrays import tensor
-from enfa.plan.intern import KeyTable
-from enfa.plan.kernels.slice import add_sums, add_up, enter_counts
+from enfa.plan.links import Links, Sums
+from enfa.plan.rows.distinct import StepRows
+from enfa.plan.rows.intern import KeyTable
+from enfa.plan.slicing._slice import add_sums, add_up, enter_counts
 from enfa.plan.slicing.held import Held
 from enfa.plan.slicing.sources import Bags
-from enfa.plan.steps.distinct import StepRows
-from enfa.plan.steps.step import Step
-from enfa.plan.steps.table import Table
-from enfa.plan.table import Links, Sums
-from enfa.plan.wanted import Wanted
+from enfa.plan.slicing.wanted import Wanted
+from enfa.plan.step import Step
+from enfa.plan.table import Table
 
 if TYPE_CHECKING:
-    from enfa.plan.steps.slice import StepSlicer
+    from enfa.plan.slicing.slice import Slicer
 
 __all__ = ["Making"]
 
@@ -28,7 +28,7 @@ __all__ = ["Making"]
 class Making:
     """One plan in the making."""
 
-    def __init__(self, slicer: StepSlicer, bags: Bags) -> None:
+    def __init__(self, slicer: Slicer, bags: Bags) -> None:
         self.slicer, self.bags, self.program = slicer, bags, slicer.sources.program
         self.wanted = [slicer.held(rows.keys).wanted() for rows in slicer.rows]
         self.copies: list[np.ndarray | None] = [None] * len(slicer.rows)
@@ -58,6 +58,9 @@ class Making:
             self.copies[number] = copies[: wanted.count]
         for listed in self.lists.pop(number, []):  # nearly all are wanted by now
             wanted.replace(listed)
+        found = self.copies[number]
+        if found is not None and len(found) != wanted.count:  # of a file that was written so: kernels look at no lengths
+            raise ValueError(f"Expected copies of all rows that are read of step {number}, got some without: compile again")
 
     def owns(self, number: int, same: bool) -> tuple[np.ndarray, np.ndarray]:
         """New numbers of own rows, and where items begin. ``same``: own rows stand for what the rows stand for."""

@@ -2,7 +2,7 @@
 
 In a large dataset of varied graphs these are most of the later tables. What reads such a row is used by no other graph, too. So
 what a batch holds of them, links and readers alike, is known before the batch is, but for an offset, provided that they lie
-side by side: the *run* of a graph in a table. ``enfa.plan.steps.arrange`` sees to that.
+side by side: the *run* of a graph in a table. ``enfa.plan.rows.arrange`` sees to that.
 
 Datasets come with pairs of graphs that have much in common. A graph's *mate* is the one with which it shares most rows that
 no other uses. They belong to the runs of both, and the runs hold where the mate is not in the batch.
@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from enfa.plan.rows.distinct import StepRows
 from enfa.plan.slicing._runs import UNUSED, claim_keys, claim_rows, keep_runs, match, two_users
-from enfa.plan.steps.distinct import StepRows
-from enfa.plan.steps.step import Program, Step
-from enfa.plan.wanted import items_of
+from enfa.plan.slicing.wanted import items_of
+from enfa.plan.step import Program, Step
 
 __all__ = ["Mates", "Run", "Runs", "is_chain", "lists_by_graph", "mates_of", "owners_of", "runs_of"]
 

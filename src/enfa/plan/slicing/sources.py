@@ -11,14 +11,14 @@ from torch import Tensor
 from enfa.edits.edits import chosen_subgraphs
 from enfa.graphs.graphset import ranges
 from enfa.plan.arrays import tensor
-from enfa.plan.expand import largest_value
-from enfa.plan.steps.full import edge_tables_of
-from enfa.plan.steps.step import Program
+from enfa.plan.reference.expand import largest_value
+from enfa.plan.reference.full import edge_tables_of
+from enfa.plan.step import Program
 
-__all__ = ["Bags", "StepSources"]
+__all__ = ["Bags", "Sources"]
 
 
-class StepSources:
+class Sources:
     """What a plan needs beside the rows: where graphs begin, and what kinds stand for."""
 
     def __init__(self, program: Program, **arrays: Any) -> None:
@@ -39,7 +39,7 @@ class StepSources:
 class Bags:
     """Some graphs and their bags, or parts of these (``subs``): what is counted of each kind, and where it stands."""
 
-    def __init__(self, sources: StepSources, graphs: np.ndarray, subs: np.ndarray | None = None) -> None:
+    def __init__(self, sources: Sources, graphs: np.ndarray, subs: np.ndarray | None = None) -> None:
         self.graphs, self.whole, self._node_ptr = graphs, subs is None, sources.node_ptr
         self.sub, self.subs = chosen_subgraphs(sources.sub_ptr, graphs, subs)  # and how many of each graph
         self._nodes = sources.node_ptr[graphs + 1] - sources.node_ptr[graphs]

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from enfa.batch.programs import CompiledDataset
-from enfa.plan.storage import count_bags
+from enfa.batch.dataset import CompiledDataset
+from enfa.report.bags.storage import count_bags
 
 __all__ = ["data_bytes", "largest_within"]
 

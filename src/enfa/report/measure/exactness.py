@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from enfa.datasets import Benchmark
 from enfa.edits import Policy
 from enfa.nn.bag import make_plan
-from enfa.plan.steps.check import KINDS
+from enfa.plan.check import KINDS
 from enfa.report.data import Source
 from enfa.report.measure.model import build
 from enfa.report.settings import POLICIES, Settings

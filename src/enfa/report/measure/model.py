@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from enfa.datasets import Benchmark
 from enfa.nn import DSGNN, DSSGNN, GraphedStep
 from enfa.nn.models.base import SubgraphGNN
-from enfa.plan.steps.table import StepPlan
+from enfa.plan.table import Plan
 
 __all__ = ["build", "loss_of", "make_step"]
 
@@ -33,7 +33,7 @@ def loss_of(output: Tensor, y: Tensor) -> Tensor:
     return nn.functional.binary_cross_entropy_with_logits(output, wanted, weight, reduction="sum") / known.sum()
 
 
-def make_step(model: nn.Module, plan: StepPlan) -> Callable[[], object]:
+def make_step(model: nn.Module, plan: Plan) -> Callable[[], object]:
     """Forward, backward, Adam; on a GPU as ``enfa train`` does it, captured as a CUDA graph by the second call."""
     model.train()
     y = plan.y

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from enfa.batch.programs import CompiledDataset
+from enfa.batch.dataset import CompiledDataset
 from enfa.datasets import Benchmark
 from enfa.nn.bag import compile
 from enfa.nn.models.base import SubgraphGNN
-from enfa.plan.steps.check import KINDS
-from enfa.plan.steps.table import StepPlan
+from enfa.plan.check import KINDS
+from enfa.plan.table import Plan
 from enfa.report.data import Source
 from enfa.report.hardware import free_bytes
 from enfa.report.measure.batch_size import data_bytes, largest_within
@@ -83,7 +83,7 @@ def _timed(steps: dict[str, Callable[[], object]], settings: Settings) -> dict[s
     return times
 
 
-def _plans(data: Benchmark, case: Case, settings: Settings, model: SubgraphGNN) -> Iterator[tuple[StepPlan, float, int]]:
+def _plans(data: Benchmark, case: Case, settings: Settings, model: SubgraphGNN) -> Iterator[tuple[Plan, float, int]]:
     """Plan, milliseconds to make it, and bytes of its batch's data, for each kind."""
     same_data = case.method == "same data"
     order = settings.sample(data, settings.largest_batch if same_data else settings.batch)

@@ -1,0 +1,108 @@
+"""Maps written straight into their places in a block, padded, in both orders."""
+
+from numba import njit
+
+from enfa.plan.derived._order import split_long, spread, turn_round
+
+__all__ = ["fill_kinds", "fill_map", "join_base", "list_bags", "list_pools", "pad_map"]
+
+
+@njit(cache=True, nogil=True)
+def _pad(lists, entries, chunk, first, ptr, index, weight, other, extra, long, fill, other_fill):
+    """The pieces of lists that stand in their arrays, and what stands behind them. False where there is no room."""
+    pieces, cut = split_long(ptr[: lists + 1], chunk, first, extra, long)
+    if pieces < 0:
+        return False
+    extra[:, pieces:] = 0
+    long[:, cut:] = 0
+    ptr[lists + 1 :] = entries
+    index[entries:] = fill
+    if weight is not None:
+        weight[entries:] = 0
+    if other is not None:
+        other[entries:] = other_fill
+    return True
+
+
+@njit(cache=True, nogil=True)
+def pad_map(
+    lists, entries, rows, chunk,
+    ptr, index, weight, other, extra, long, fill,
+    back_ptr, back_index, back_weight, back_other, back_extra, back_long, back_fill,
+):  # fmt: skip
+    """What stands behind the lists of a map in both orders, and the pieces of long ones. False where these have no room."""
+    if not _pad(lists, entries, chunk, chunk, ptr, index, weight, other, extra, long, fill, -1):
+        return False
+    return _pad(
+        rows, entries, chunk, chunk, back_ptr, back_index, back_weight, back_other, back_extra, back_long, back_fill, -1
+    )
+
+
+@njit(cache=True, nogil=True)
+def fill_map(
+    lists, entries, rows, chunk, of,
+    ptr, index, weight, other, extra, long, fill,
+    back_ptr, back_index, back_weight, back_other, back_extra, back_long, back_fill,
+):  # fmt: skip
+    """The backward lists of a map over ``rows`` rows whose forward lists stand in their arrays; both padded.
+
+    ``of`` is scratch, eight longer than ``entries``. False where there is no room for all pieces of long lists.
+    """
+    spread(ptr[: lists + 1], of)
+    back_ptr[: rows + 1] = 0
+    turn_round(of, index[:entries], weight, other, back_ptr[: rows + 1], back_index, back_weight, back_other)
+    return pad_map(
+        lists, entries, rows, chunk, ptr, index, weight, other, extra, long, fill,
+        back_ptr, back_index, back_weight, back_other, back_extra, back_long, back_fill,
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def fill_kinds(chunk, of, in_ptr, in_row, in_edge, ptr, index, other, extra, long, fill, other_fill):
+    """The lists of messages by edge kind, padded. Returns as :func:`fill_map`."""
+    spread(in_ptr, of)
+    ptr[:] = 0
+    turn_round(of, in_edge, None, in_row, ptr, index, None, other)
+    return _pad(len(ptr) - 1, len(in_row), chunk, 0, ptr, index, None, other, extra, long, fill, other_fill)
+
+
+@njit(cache=True, nogil=True)
+def join_base(delta_ptr, delta_row, delta_count, base_row, base_graph, graphs, ptr, index, weight):
+    """The lists of deltas and, behind them, of every graph's base rows, which count once."""
+    deltas, entries = len(delta_ptr) - 1, len(delta_row)
+    ptr[: deltas + 1] = delta_ptr
+    index[:entries] = delta_row
+    weight[:entries] = delta_count
+    ptr[deltas + 1 : deltas + graphs + 1] = 0
+    for k in range(len(base_row)):
+        index[entries + k] = base_row[k]
+        weight[entries + k] = 1
+        ptr[deltas + 1 + base_graph[k]] += 1
+    for g in range(graphs):
+        ptr[deltas + 1 + g] += ptr[deltas + g]
+
+
+@njit(cache=True, nogil=True)
+def list_pools(sub_delta, sub_base, deltas, graphs, ptr, index):
+    """What each subgraph pools: its delta and, behind all deltas, the base rows of its graph. Returns the entries."""
+    at = 0
+    ptr[0] = 0
+    for s in range(len(sub_delta)):
+        index[at] = sub_delta[s]
+        at += 1
+        if sub_base[s] < graphs:
+            index[at] = sub_base[s] + deltas
+            at += 1
+        ptr[s + 1] = at
+    return at
+
+
+@njit(cache=True, nogil=True)
+def list_bags(sub_graph, ptr, index):
+    """The subgraphs of every graph, which are sorted by it."""
+    ptr[:] = 0
+    for s in range(len(sub_graph)):
+        index[s] = s
+        ptr[sub_graph[s] + 1] += 1
+    for g in range(1, len(ptr)):
+        ptr[g] += ptr[g - 1]

@@ -1,0 +1,1 @@
+"""Captured steps, and the side stream that they use."""

@@ -1,0 +1,260 @@
+"""Training steps and predictions captured as CUDA graphs: one transfer and one launch instead of hundreds.
+
+A plan's arrays are inputs, packed into one block whose address never changes, so one captured step serves every batch
+whose arrays have the same shapes; padding (``enfa.batch.PackedLoader``) makes those few.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from enfa.batch.static.packed import Packed
+from enfa.nn.cuda.side_stream import aside, streams
+from enfa.plan.derived.pack import layout_of, pack, unpack
+from enfa.plan.derived.prepare import lean, prepare
+from enfa.plan.table import Plan
+
+__all__ = ["GraphedForward", "GraphedStep", "Staged"]
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+_CAPTURING = Lock()  # all captures are made on the same stream, so one thread captures at a time
+_BUFFERS = 3  # batches on the device at a time: one in use, one behind it, one arriving
+
+
+@dataclass
+class Staged:
+    """A batch on its way to the device."""
+
+    block: Tensor
+    view: Callable[[Tensor], Plan]  # the plan in a block
+    key: Hashable  # batches with equal ones run through the same captured graph
+    arrived: Any = None  # a CUDA event
+    buffer: int | None = None
+
+
+@dataclass
+class _Captured:
+    graph: Any
+    block: Tensor  # what the graph reads
+    result: Tensor  # what it writes
+
+
+class _Graphed:
+    """Something done to a model with a plan; captured on CUDA, done eagerly elsewhere.
+
+    The first batch of a shape runs eagerly, the second is captured, all others are replayed. Batches are copied on a
+    stream of their own while earlier ones are computed.
+    """
+
+    def __init__(self, model: nn.Module, autocast: torch.dtype | None, capture: bool) -> None:
+        self.model, self.autocast = model, autocast
+        self.device = next(model.parameters()).device
+        on_cuda = self.device.type == "cuda"
+        self.capture = capture and on_cuda
+        self.captured: dict[Hashable, _Captured | None] = {}  # None: seen once, and run eagerly
+        self.eager_steps = 0
+        self._memory = torch.cuda.graph_pool_handle() if self.capture else None
+        self._copies = torch.cuda.Stream(self.device) if on_cuda else None
+        self._buffers: list[Tensor | None] = [None] * _BUFFERS
+        self._used: list[Any] = [None] * _BUFFERS  # events: the buffer has been read
+        self._turn = 0
+
+    def stage(self, batch: Plan | Packed) -> Staged:
+        """Start moving a batch to the device. At most two that were staged may wait for their call."""
+        if isinstance(batch, Packed) and batch.bucket is not None and batch.block is not None:
+            if self._copies is None:
+                return Staged(batch.block, batch.bucket.view, ())
+            return self._moved(batch, batch.block, batch.bucket.view, batch.bucket)
+        plan = batch.plan if isinstance(batch, Packed) else batch
+        needs = plan.program.needs
+        plan = prepare(plan, needs)
+        if self._copies is None:
+            return Staged(plan.feature, lambda _: plan, ())
+        plan = lean(plan, needs)
+        # a batch that no bucket holds is one of its kind: not worth a graph
+        key = None if isinstance(batch, Packed) else layout_of(plan)
+        return self._moved(None, pack(plan).pin_memory(), lambda block: unpack(block, plan), key)
+
+    def _moved(self, packed: Packed | None, block: Tensor, view: Callable[[Tensor], Plan], key: Hashable) -> Staged:
+        turn, size = self._turn, block.numel()
+        self._turn = (turn + 1) % _BUFFERS
+        buffer = self._buffers[turn]
+        if buffer is None or buffer.numel() < size:
+            if buffer is not None:
+                torch.cuda.current_stream(self.device).synchronize()
+            buffer = self._buffers[turn] = torch.empty(size, dtype=torch.uint8, device=self.device)
+            torch.cuda.current_stream(self.device).synchronize()  # whatever had this memory before is done
+        with torch.cuda.stream(self._copies):
+            if self._used[turn] is not None:
+                self._used[turn].wait()
+            there = buffer[:size]
+            there.copy_(block, non_blocking=True)
+            arrived = torch.cuda.Event()
+            arrived.record()
+        if packed is not None:
+            packed.copied = arrived
+        return Staged(there, view, key, arrived, turn)
+
+    def __call__(self, batch: Plan | Packed | Staged) -> Tensor:
+        """Returns a tensor on the device: nothing waits."""
+        staged = batch if isinstance(batch, Staged) else self.stage(batch)
+        if staged.arrived is not None:
+            staged.arrived.wait()
+        result = self._replayed(staged)
+        if result is None:
+            self.eager_steps += 1
+            result = self.eagerly(staged.view(staged.block))
+        if staged.buffer is not None:
+            self._used[staged.buffer] = torch.cuda.Event()
+            self._used[staged.buffer].record()
+        return result
+
+    def _replayed(self, staged: Staged) -> Tensor | None:
+        if not self.capture or staged.key is None:
+            return None
+        if staged.key not in self.captured:
+            self.captured[staged.key] = None
+            return None
+        found = self.captured[staged.key] or self._capture(staged)
+        if found is None:
+            return None
+        found.block.copy_(staged.block)
+        found.graph.replay()
+        return found.result.clone()
+
+    def run(self, batches: Iterable[Plan | Packed]) -> Iterator[Tensor]:
+        """A call for every batch. The device is behind, so a batch is copied while the one before is computed."""
+        for batch in batches:
+            yield self(batch)
+
+    def _capture(self, staged: Staged) -> _Captured | None:
+        block = staged.block.clone()
+        plan = staged.view(block)
+        self.ready()
+        graph = torch.cuda.CUDAGraph()
+        random = torch.cuda.default_generators[block.device.index]
+        before = random.clone_state()
+        try:
+            # a capture that fails at its end leaves its stream the current one
+            with (
+                _CAPTURING,
+                torch.cuda.stream(torch.cuda.current_stream(self.device)),
+                # other threads (of a logger, say) may go on using the device
+                torch.cuda.graph(
+                    graph, pool=self._memory, stream=streams(self.device)[0], capture_error_mode="thread_local"
+                ),
+            ):
+                result = self.work(plan)
+        except RuntimeError as error:
+            random.graphsafe_set_state(before)  # it takes itself for being captured still, and would draw no more
+            warnings.warn(f"A step could not be captured and runs eagerly: {error}", stacklevel=4)
+            self.capture = False
+            return None
+        self.captured[staged.key] = _Captured(graph, block, result)
+        return self.captured[staged.key]
+
+    def mixed(self) -> AbstractContextManager[Any]:
+        return torch.autocast(self.device.type, self.autocast) if self.autocast is not None else nullcontext()
+
+    def ready(self) -> None:
+        """What is to be done before every capture."""
+
+    def work(self, plan: Plan) -> Tensor:
+        """What is captured."""
+        raise TypeError(f"{type(self).__name__} must define work")
+
+    def eagerly(self, plan: Plan) -> Tensor:
+        return self.work(plan)
+
+
+class GraphedStep(_Graphed):
+    """Forward, loss, backward and optimiser in one replayed CUDA graph.
+
+    The first batch of a shape runs eagerly, the second is captured, all others are replayed; results are those of the
+    eager step. On the CPU, and after a failed capture (with one warning), every step is eager. The optimiser must be
+    able to run without the CPU, as ``torch.optim.Adam(..., capturable=True)`` can; its learning rates become tensors,
+    which schedulers change in place.
+
+    Args:
+        model: on the device to train on, in training mode.
+        optimiser: over its parameters.
+        loss: ``loss(predictions, plan.y) -> scalar``, without synchronising.
+        autocast: None, or the dtype of mixed precision, such as ``torch.bfloat16``.
+        clip_norm: the largest norm of all gradients together, or None.
+        capture: False runs every step eagerly.
+
+    Example::
+
+        step = enfa.nn.GraphedStep(model, optimiser, loss)
+        for batch in enfa.batch.PackedLoader(compiled, model, 128, shuffle=True, num_workers=8, pin=True):
+            total += step(batch)  # a tensor on the device: nothing waits
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        optimiser: torch.optim.Optimizer,
+        loss: Loss,
+        *,
+        autocast: torch.dtype | None = None,
+        clip_norm: float | None = None,
+        capture: bool = True,
+    ) -> None:
+        super().__init__(model, autocast, capture)
+        self.optimiser, self.loss, self.clip_norm = optimiser, loss, clip_norm
+        if self.capture:
+            self._capturable()
+
+    def _capturable(self) -> None:
+        """The optimiser's numbers on the device. A state that was loaded may have brought others."""
+        for group in self.optimiser.param_groups:
+            if "capturable" in group:
+                group["capturable"] = True
+            rate = group["lr"]
+            if not isinstance(rate, Tensor) or rate.device != self.device:
+                group["lr"] = torch.tensor(float(rate), dtype=torch.float32, device=self.device)
+        for state in self.optimiser.state.values():
+            if isinstance(state.get("step"), Tensor) and state["step"].device != self.device:
+                state["step"] = state["step"].to(self.device)
+
+    def ready(self) -> None:
+        self._capturable()
+        self.optimiser.zero_grad(set_to_none=True)  # gradients are to live in the graph's own memory
+
+    def work(self, plan: Plan) -> Tensor:
+        with self.mixed(), aside(self.model):
+            out = self.model(plan)
+            assert plan.y is not None
+            loss = self.loss(out, plan.y)
+        loss.backward()
+        if self.clip_norm is not None:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.clip_norm)
+        self.optimiser.step()
+        return loss.detach()
+
+    def eagerly(self, plan: Plan) -> Tensor:
+        self.optimiser.zero_grad(set_to_none=True)
+        return self.work(plan)
+
+
+class GraphedForward(_Graphed):
+    """Predictions of a model in evaluation mode, as :class:`GraphedStep` makes steps of training.
+
+    Weights may change between calls; the module must not be moved to another device.
+    """
+
+    def __init__(self, model: nn.Module, *, autocast: torch.dtype | None = None, capture: bool = True) -> None:
+        super().__init__(model, autocast, capture)
+
+    @torch.no_grad()
+    def work(self, plan: Plan) -> Tensor:
+        with self.mixed():
+            return self.model(plan)

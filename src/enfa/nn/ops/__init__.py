@@ -1,0 +1,1 @@
+"""Sums over lists of rows, linears and norms, on every device."""

@@ -1,0 +1,151 @@
+"""The full plan of any program: every pair, node and subgraph is a row of its own. The reference for everything else."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from enfa.edits import Edits
+from enfa.graphs import GraphSet
+from enfa.graphs.graphset import ranges
+from enfa.plan.arrays import tensor
+from enfa.plan.links import Links, Sums
+from enfa.plan.reference.expand import Expanded, edge_tables, expand, largest_values
+from enfa.plan.reference.loops import check_loops
+from enfa.plan.reference.roots import own_subgraphs, rooted, single_roots
+from enfa.plan.step import Program, Step
+from enfa.plan.table import Plan, Table
+
+__all__ = ["Written", "edge_tables_of", "full_step_plan", "full_table", "graph_links", "node_sums"]
+
+
+def _ones(rows: int) -> torch.Tensor:
+    return torch.ones(rows, dtype=torch.int64)
+
+
+def _lists(ptr: np.ndarray, row: np.ndarray) -> Sums:
+    return Sums(tensor(ptr), tensor(row), torch.ones(len(row), dtype=torch.int32))
+
+
+def node_sums(node: np.ndarray, row: np.ndarray, count: np.ndarray, nodes: int) -> Sums:
+    """For every node the sum of its rows."""
+    order = np.argsort(node, kind="stable")
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(node, minlength=nodes))])
+    return Sums(tensor(ptr), tensor(row[order]), tensor(count[order]))
+
+
+def graph_links(graphs: GraphSet, edits: Edits, edges: bool, first: int = 0) -> Links:
+    """Messages over the unedited graphs, whose nodes are rows ``first``, ``first + 1``, … of the table before."""
+    kind = graphs.edge_kind * len(edits.edge_marks) if edges else np.zeros(graphs.num_edges, np.int64)
+    own = np.arange(graphs.num_nodes) + first
+    return Links(tensor(own), tensor(graphs.in_ptr), tensor(graphs.src + first), tensor(kind))
+
+
+class Written:
+    """All subgraphs of some graphs, written out, and whatever steps ask of them."""
+
+    def __init__(self, graphs: GraphSet, edits: Edits, edges: bool) -> None:
+        self.graphs, self.edits, self.edges = graphs, edits, edges
+        self.bag: Expanded = expand(graphs, edits, edges)
+
+    def rows_of(self, kind: str) -> int:
+        counts = {"pairs": self.bag.num_rows, "nodes": self.graphs.num_nodes, "subgraphs": self.edits.num_subgraphs}
+        return counts.get(kind, self.graphs.num_graphs)
+
+    def pairs(self, sub: np.ndarray, node: np.ndarray) -> np.ndarray:
+        """The row of node ``node`` in subgraph ``sub``, -1 where it is not there."""
+        first = self.graphs.node_ptr[self.edits.graph[sub]]
+        return self.bag.place[self.bag.pair_ptr[sub] + node - first]
+
+    def links(self, step: Step, kind: str) -> Links:
+        bag, rows = self.bag, np.arange(self.bag.num_rows)
+        if kind == "nodes":
+            links = graph_links(self.graphs, self.edits, self.edges)
+        elif step.along == "nodes":
+            degree = np.bincount(bag.dst, minlength=len(rows))
+            links = Links(tensor(rows), tensor(np.concatenate([[0], np.cumsum(degree)])), tensor(bag.src), tensor(bag.kind))
+        else:
+            links = self._between_subgraphs()
+        if not step.edges:
+            links = Links(links.self_row, links.in_ptr, links.in_row, torch.zeros_like(links.in_edge))
+        return links
+
+    def _between_subgraphs(self) -> Links:
+        """(j, v) reads (k, v) for the edges from the root of k to the root of j."""
+        g, bag = self.graphs, self.bag
+        root, own = single_roots(g, self.edits), own_subgraphs(g, self.edits)
+        target = root[bag.sub]
+        counts = np.diff(g.in_ptr)[target]
+        edge, to = ranges(g.in_ptr[target], counts), np.repeat(np.arange(bag.num_rows), counts)
+        source = self.pairs(own[g.src[edge]], bag.node[to])
+        there = source >= 0
+        kind = g.edge_kind[edge] * len(self.edits.edge_marks) if self.edges else 0 * edge
+        ptr = np.concatenate([[0], np.cumsum(np.bincount(to[there], minlength=bag.num_rows))])
+        return Links(tensor(np.arange(bag.num_rows)), tensor(ptr), tensor(source[there]), tensor(kind[there]))
+
+    def spread(self, kind: str) -> np.ndarray:
+        """Of every pair the subgraph, node or graph."""
+        bag = self.bag
+        return {"subgraphs": bag.sub, "nodes": bag.node}.get(kind, self.graphs.graph[bag.node])
+
+
+def full_table(written: Written, step: Step, read: list[Step]) -> Table:
+    """One table; ``read`` are the steps that it reads."""
+    bag, graphs, edits = written.bag, written.graphs, written.edits
+    rows = written.rows_of(step.kind)
+    table = Table(_ones(rows) if step.kind != "graphs" else None, rows)
+    if step.kind in ("nodes", "subgraphs"):
+        table.place = torch.arange(rows)
+    if step.op == "propagate":
+        table.links = written.links(step, read[0].kind)
+    elif step.op == "across":
+        table.sums = node_sums(bag.node, np.arange(bag.num_rows), np.ones(bag.num_rows, np.int64), graphs.num_nodes)
+    elif step.op == "root":
+        sub, root = rooted(graphs, edits)
+        ptr = np.concatenate([[0], np.cumsum(np.bincount(sub, minlength=rows))])
+        table.sums = _lists(ptr, written.pairs(sub, root))
+    elif step.op == "diagonal":
+        table.own = tensor(written.pairs(own_subgraphs(graphs, edits), np.arange(rows)))
+    elif step.op == "pool":
+        table.sums = {
+            "pairs": lambda: _lists(bag.sub_ptr, np.arange(bag.num_rows)),
+            "subgraphs": lambda: _lists(edits.sub_ptr, np.arange(edits.num_subgraphs)),
+            "nodes": lambda: _lists(graphs.node_ptr, np.arange(graphs.num_nodes)),
+        }[read[0].kind]()
+    elif step.op == "spread":
+        table.own = tensor(written.spread(read[0].kind))
+    elif step.op == "join":
+        table.own = table.other = torch.arange(rows)
+    return table
+
+
+def edge_tables_of(
+    program: Program, edge_attr: np.ndarray | None, edge_marks: np.ndarray
+) -> tuple[np.ndarray | None, np.ndarray]:
+    """``(edge_attr, edge_mark)`` by edge kind. Where no step reads edges all are of one kind, of which nothing that is computed
+    from it gets any further."""
+    if not any(step.edges for step in program.steps):
+        edge_attr, edge_marks = None if edge_attr is None else edge_attr[:1], edge_marks[:1]
+    return edge_tables(edge_attr, edge_marks)
+
+
+def full_step_plan(
+    graphs: GraphSet, edits: Edits, program: Program, cls: type[Plan] = Plan, written: Written | None = None
+) -> Plan:
+    check_loops(graphs, program)
+    written = Written(graphs, edits, any(step.edges for step in program.steps)) if written is None else written
+    attr, edge_mark = edge_tables_of(program, graphs.edge_attr, edits.edge_marks)
+    bag = written.bag
+    degree = np.bincount(bag.dst, minlength=bag.num_rows)
+    return cls(
+        kind="full", program=program, num_graphs=graphs.num_graphs,
+        x_rows=tensor(graphs.x), feature=tensor(graphs.node_kind[bag.node]),
+        mark_rows=tensor(edits.marks), marked=tensor(bag.mark),
+        of_graph=tensor(graphs.graph[bag.node]) if program.share == "graph" else None,
+        edge_rows=None if attr is None else tensor(attr), edge_mark_rows=tensor(edge_mark),
+        tables=[full_table(written, step, [program.steps[r] for r in step.reads]) for step in program.steps],
+        num_nodes=graphs.num_nodes, num_subgraphs=edits.num_subgraphs,
+        degrees=tensor(degree) if program.steps[0].degrees else None, limits=largest_values(graphs),
+        categories=tuple(graphs.categories.tolist()),
+        root_nodes=tensor(edits.root) if edits.root is not None and any(s.op == "root" for s in program.steps) else None,
+    )  # fmt: skip

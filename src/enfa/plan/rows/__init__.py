@@ -1,0 +1,1 @@
+"""Which rows are distinct: keys of rows, looked up step by step over many graphs."""

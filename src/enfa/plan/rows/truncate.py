@@ -1,0 +1,91 @@
+"""The distinct rows of a model with fewer layers: they are there already.
+
+What the rows of table i are does not depend on how many tables follow. Only the readout does: following ``own`` downwards gives
+each row's number in an earlier table, and a pool's list of (row, net count) loses the rows that are not affected so early,
+because there they cancel against their base rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from enfa.plan.rows.distinct import StepRows
+from enfa.plan.rows.intern import KeyTable, packed
+from enfa.plan.slicing._slice import coalesce
+from enfa.plan.slicing.alone import merged
+from enfa.plan.step import Program, Step
+
+__all__ = ["first_layers", "shorter"]
+
+
+def _layers(program: Program) -> int:
+    """How many steps of messages there are between the start and the pools, where there is nothing else."""
+    layers = len(program.steps) - 3
+    edges = [step.edges for step in program.steps[1:-2]]
+    chain = [Step("propagate", "pairs", (i,), edges[i]) for i in range(len(edges))]
+    pools = [Step("pool", "subgraphs", (layers,)), Step("pool", "graphs", (layers + 1,))]
+    if layers < 1 or list(program.steps[1:]) != [*chain, *pools]:
+        raise ValueError(
+            f"Expected steps that pass messages one after the other and pool the last to cut layers off, got\n{program}"
+        )
+    return layers
+
+
+def _lowered(lists: KeyTable, row: np.ndarray) -> tuple[KeyTable, np.ndarray]:
+    """Lists of (row, net count), the rows translated: the table of those that differ, and the number of each."""
+    size, ptr = int(lists.size[1]), np.zeros_like(lists.item_ptr)
+    items = np.empty(int(np.diff(lists.item_ptr).max(initial=0)), np.int64)
+    new_row, new_count = np.empty(size, np.int64), np.empty(size, np.int64)
+    end = coalesce(lists.item_ptr, row[lists.a], lists.b, items, ptr, new_row, new_count)
+    table = KeyTable()
+    return table, table.add(lists.own, ptr, packed(new_row[:end], new_count[:end]))
+
+
+def shorter(program: Program, count: int) -> Program:
+    """The steps of the same model with so many layers."""
+    layers = _layers(program)
+    if not 1 <= count <= layers:
+        raise ValueError(f"Expected 1 to {layers} layers, as compiled, got {count}")
+    pools = Step("pool", "subgraphs", (count,)), Step("pool", "graphs", (count + 1,))
+
+    def left(need: tuple[int, str]) -> tuple[int, str] | None:
+        """What is needed of a step, or of one step by another, under their new numbers."""
+        name, _, other = need[1].rpartition(" ")
+        old = [need[0], int(other)] if other.isdigit() else [need[0]]
+        new = [n if n <= count else n - layers + count for n in old]
+        if any(count < n <= layers for n in old):
+            return None
+        return (new[0], f"{name} {new[1]}" if len(new) > 1 else need[1])
+
+    needs = frozenset(need for need in map(left, program.needs) if need is not None)
+    return replace(program, steps=(*program.steps[: count + 1], *pools), needs=needs)
+
+
+def first_layers(rows: list[StepRows], program: Program, count: int) -> list[StepRows]:
+    """The rows that compiling for ``count`` layers would have given, in another order. Cost: one pass over the readout.
+
+    Tables that both have are shared. A base row that no subgraph has in the last table is in no pool here either, though one
+    might have it this early: pools are the same, written with longer deltas.
+    """
+    layers = _layers(program)
+    last, pool, whole = rows[-3:]
+    assert pool.lists is not None and pool.place is not None and whole.place is not None
+    row, counted = np.arange(len(last.keys), dtype=np.int32), None
+    if last.count_ptr is not None and last.count_row is not None and last.count is not None:
+        counted = last.count_ptr, last.count_row, last.count
+    for above in range(layers, count, -1):
+        keys = rows[above].keys
+        row = keys.own_of(row)
+        if counted is not None:
+            counted = merged([(counted[0], keys.own_of(counted[1]), counted[2])], len(rows[above - 1].keys))
+    found = [replace(kept) for kept in rows[: count + 1]]
+    if counted is not None:
+        found[-1].count_ptr, found[-1].count_row, found[-1].count = counted
+    lists, of_list = _lowered(pool.lists, row)
+    pools, graphs = KeyTable(), KeyTable()
+    of_pool = pools.absorb(pool.keys, item_map=of_list)
+    of_graph = graphs.absorb(whole.keys, item_map=of_pool)
+    found += [StepRows(pools, lists, of_pool[pool.place]), StepRows(graphs, place=of_graph[whole.place])]
+    return found

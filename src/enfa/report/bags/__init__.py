@@ -1,0 +1,1 @@
+"""How large bags are if they are written out: only reports count that."""

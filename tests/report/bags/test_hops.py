@@ -1,0 +1,67 @@
+"""Pivot hops against a breadth-first search in plain Python."""
+
+from collections import deque
+
+import numpy as np
+import pytest
+from cases import POLICIES
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import graph_lists
+
+from enfa.edits import DELETE, Edits
+from enfa.graphs import GraphSet, check_graphs
+from enfa.report.bags.hops import pivot_hops
+from enfa.testing import random_graphs
+
+
+def _search(graphs: GraphSet, edits: Edits, s: int, limit: int) -> dict[int, int]:
+    """Distances from the pivots of subgraph s, along the edges that it has."""
+    nodes = dict(_pairs(edits.node_ptr, edits.node, edits.node_value, s))
+    edges = dict(_pairs(edits.edge_ptr, edits.edge, edits.edge_value, s))
+    gone = {v for v, m in nodes.items() if m == DELETE}
+    arrows = list(zip(graphs.src.tolist(), graphs.dst.tolist()))
+    pivots = {v for v, m in nodes.items() if m != DELETE}
+    pivots |= {v for e, (u, v) in enumerate(arrows) if u in gone or e in edges}
+    found = dict.fromkeys(sorted(pivots - gone), 0)
+    queue = deque(found)
+    while queue:
+        at = queue.popleft()
+        for e, (u, v) in enumerate(arrows):
+            if u == at and v not in found and v not in gone and edges.get(e) != DELETE and found[at] < limit:
+                found[v] = found[at] + 1
+                queue.append(v)
+    return found
+
+
+def _pairs(ptr: np.ndarray, target: np.ndarray, value: np.ndarray, s: int) -> list[tuple[int, int]]:
+    part = slice(ptr[s], ptr[s + 1])
+    return list(zip(target[part].tolist(), value[part].tolist()))
+
+
+@given(data=st.data())
+def test_hops_are_distances(data: st.DataObject) -> None:
+    directed = data.draw(st.booleans())
+    policy = data.draw(st.sampled_from([p for p in POLICIES if not directed or p != "edge"]))
+    limit = data.draw(st.integers(0, 4))
+    graphs = check_graphs(data.draw(graph_lists(1, directed=directed)))
+    edits = POLICIES[policy].edits(graphs)
+    hops = pivot_hops(graphs, edits, limit)
+    for s in range(edits.num_subgraphs):
+        part = slice(hops.ptr[s], hops.ptr[s + 1])
+        assert dict(zip(hops.node[part].tolist(), hops.hop[part].tolist())) == _search(graphs, edits, s, limit)
+        assert (np.diff(hops.hop[part]) >= 0).all()  # nearest first
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_hops_serve_fewer_layers_too(policy: str) -> None:
+    graphs = check_graphs(random_graphs(6, 12, seed=3))
+    edits = POLICIES[policy].edits(graphs)
+    far = pivot_hops(graphs, edits, 5)
+    for limit in range(6):
+        near, expected = far.within(limit), pivot_hops(graphs, edits, limit)
+        assert near.limit == limit
+        for name in ("ptr", "node", "hop"):
+            assert np.array_equal(getattr(near, name), getattr(expected, name)), name
+    with pytest.raises(ValueError, match="Expected at most 5 hops, as computed, got 6"):
+        far.within(6)
