@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from cases import EVERY
 from drawn import OWN, Drawn
-from step_rows import Numbers, of_plan
+from step_rows import Numbers, of_plan, plan_of
 
-from enfa.nn.bag import make_plan, trace
+from enfa.nn.bag import trace
 from enfa.plan.classes import step_classes
 from enfa.testing import degenerate_graphs, random_graphs
 
@@ -23,7 +23,7 @@ def test_classes_are_the_rows_of_the_distinct_plan(seed: int, name: str) -> None
     graphs += [*degenerate_graphs(3, 2).values(), graphs[0]]
     model = Drawn(seed, EVERY[name], 2, 4, name in OWN, name in OWN)
     program = replace(trace(model, graphs, EVERY[name]), counted=True)
-    full, ego, distinct = (make_plan(graphs, EVERY[name], program, kind) for kind in ("full", "ego", "distinct"))
+    full, ego, distinct = (plan_of(graphs, EVERY[name], program, kind) for kind in ("full", "ego", "distinct"))
     number, split = Numbers(), False
     for step, table, *classes in zip(program.steps, distinct.tables, *map(step_classes, (full, ego, distinct)), strict=True):
         counts = [len(np.unique(rows)) for rows in classes]

@@ -16,7 +16,11 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 import enfa
+from enfa.edits.check import edits_by
+from enfa.graphs import check_graphs
+from enfa.nn.bag import Bag
 from enfa.plan.links import Sums
+from enfa.plan.make import step_plan_of
 from enfa.plan.step import Program
 from enfa.plan.table import Plan
 
@@ -117,6 +121,14 @@ def of_plan(number: Numbers, plan: Plan) -> list[list[int]]:
             rows = [number("join" if step.op == "join" else "read", *key) for key in zip(*of)]
         found.append(rows)
     return found
+
+
+def plan_of(graphs: list[Data], policy: enfa.Policy, program: Program, kind: str = "distinct") -> Bag:
+    """As make_plan, but also where a policy marks edges that the program does not read."""
+    checked = check_graphs(graphs)
+    plan = step_plan_of(checked, edits_by(policy, checked), program, kind, Bag)
+    assert isinstance(plan, Bag)
+    return plan
 
 
 def check_step_rows(plan: Plan, graphs: list[Data], policy: enfa.Policy) -> None:

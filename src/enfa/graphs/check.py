@@ -116,7 +116,7 @@ def check_graphs(graphs: Sequence[Data]) -> GraphSet:
     check_sequence(graphs)
     if len(graphs) == 0:
         raise ValueError("Expected at least one graph, got an empty list")
-    xs, attrs, edges, categories = [], [], [], None
+    xs, attrs, edges, categories, first = [], [], [], None, None
     for position, data in enumerate(graphs):
         if not isinstance(data, Data):
             raise TypeError(f"graph {position}: Expected torch_geometric Data, got {type(data).__name__}")
@@ -128,13 +128,15 @@ def check_graphs(graphs: Sequence[Data]) -> GraphSet:
                 f"(for featureless graphs use x = torch.zeros(num_nodes, 1, dtype=torch.long))"
             )
         x = _features(data.x, "x", data.x.shape[0] if isinstance(data.x, Tensor) else 0, "nodes", position)
-        if (getattr(data, "x_cat", None) is None) != (getattr(graphs[0], "x_cat", None) is None):
+        cat = getattr(data, "x_cat", None)  # once: PyG takes long to say that there is none
+        first = cat if position == 0 else first
+        if (cat is None) != (first is None):
             raise ValueError(
                 f"graph {position}: Expected 'x_cat' in all graphs or in none, but graph 0 "
-                f"{'has none' if getattr(graphs[0], 'x_cat', None) is None else 'has it'}"
+                f"{'has none' if first is None else 'has it'}"
             )
-        if getattr(data, "x_cat", None) is not None:
-            x, largest = _beside(x, _features(data.x_cat, "x_cat", len(x), "nodes", position), position)
+        if cat is not None:
+            x, largest = _beside(x, _features(cat, "x_cat", len(x), "nodes", position), position)
             categories = largest if categories is None else _larger(categories, largest, position)
         edge = _edges(data, len(x), position)
         xs.append(x)

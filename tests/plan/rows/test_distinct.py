@@ -10,7 +10,7 @@ import torch
 from bag_models import MODELS, ROOTED, Molecules, Net
 from cases import EVERY
 from drawn import OWN, Drawn
-from step_rows import check_step_rows
+from step_rows import check_step_rows, plan_of
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
@@ -57,7 +57,8 @@ def _model(kind: type[nn.Module] | int, name: str) -> tuple[nn.Module, list[Data
 @pytest.mark.parametrize("plan", KINDS)
 def test_rows_are_those_of_brute_force(plan: str, kind: type[nn.Module] | int, name: str) -> None:
     model, graphs = _model(kind, name)
-    check_step_rows(make_plan(graphs, EVERY[name], model, plan), graphs, EVERY[name])
+    program = trace(model, graphs, EVERY[name])
+    check_step_rows(plan_of(graphs, EVERY[name], program, plan), graphs, EVERY[name])
 
 
 @by_case
@@ -65,7 +66,7 @@ def test_so_they_are_where_rows_are_not_counted(kind: type[nn.Module] | int, nam
     """And no pairs are there that nothing reads."""
     model, graphs = _model(kind, name)
     program = replace(trace(model, graphs, EVERY[name]), counted=False)
-    bag = make_plan(graphs, EVERY[name], program)
+    bag = plan_of(graphs, EVERY[name], program)
     check_step_rows(bag, graphs, EVERY[name])
     for number, step in enumerate(program.steps):
         if step.kind == "pairs":

@@ -69,7 +69,7 @@ def _normed(input: Rows, weight: Tensor | None, bias: Tensor | None, eps: float,
         return held_back(HeldNorm(input, weight, bias, eps, running), input)
     # a linear that was held back elsewhere is what it is when this is computed again, too
     input.value  # noqa: B018
-    return input.of(HeldNorm(input, weight, bias, eps, running).tensor(False))
+    return input.of(HeldNorm(input, weight, bias, eps, running).computed(False))
 
 
 def counted_module(norm: CountedBatchNorm, x: Rows) -> Rows:

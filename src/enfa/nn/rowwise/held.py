@@ -110,12 +110,13 @@ class Held:
             if torch._C._autograd._top_saved_tensors_default_hooks(False) is not None:
                 called.enter_context(torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x))
             called.enter_context(torch.set_grad_enabled(self.records))
-            found = self._computed(relu)
+            found = self.computed(relu)
         if not relu:
             self._found = found  # for the ReLU of the same rows
         return found
 
-    def _computed(self, relu: bool) -> Tensor:
+    def computed(self, relu: bool) -> Tensor:
+        """The same, called here and now."""
         raise NotImplementedError
 
 
@@ -126,7 +127,7 @@ class HeldLinear(Held):
         super().__init__([rows], len(weight), weight, bias)
         self.weight, self.bias = weight, bias
 
-    def _computed(self, relu: bool) -> Tensor:
+    def computed(self, relu: bool) -> Tensor:
         return linear_of(self.reads[0].value, self.weight, self.bias, relu)
 
 
@@ -146,7 +147,7 @@ class HeldNorm(Held):
         if self.running is not None and not self.stale():
             self.tensor(False)
 
-    def _computed(self, relu: bool) -> Tensor:
+    def computed(self, relu: bool) -> Tensor:
         running, self.running = self.running, None  # computed a second time, it is the same call
         if running is not None and not self.total:
             if running[2] is not None:
@@ -232,7 +233,7 @@ class HeldColumns(Held):
         rows = isinstance(parts, (list, tuple)) and all(isinstance(part, Rows) and part.number >= 0 for part in parts)
         return rows and len({part.number for part in parts}) > 1 and len({(part.dtype, part.ndim) for part in parts}) == 1
 
-    def _computed(self, relu: bool) -> Tensor:
+    def computed(self, relu: bool) -> Tensor:
         found = torch.cat([part.bag.moved(part, self.number) for part in self.reads], 1)
         return torch.relu(found) if relu else found
 

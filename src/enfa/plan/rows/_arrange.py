@@ -4,28 +4,7 @@ from numba import njit
 
 from enfa.plan.rows._intern import first_half, pack, second_half, sort_items
 
-__all__ = ["meet_graphs", "renumber"]
-
-
-@njit(cache=True, nogil=True)
-def meet_graphs(base_ptr, base_row, sub_ptr, sub_delta, heads, items, seen, ids):
-    """Graph by graph the rows of table L that it reads, into ``ids``; returns how many. ``seen`` has a False per delta.
-
-    What an earlier graph's delta has is not listed again for the same delta; otherwise a row may come several times.
-    """
-    count = 0
-    for g in range(len(base_ptr) - 1):
-        for v in range(base_ptr[g], base_ptr[g + 1]):
-            ids[count] = base_row[v]
-            count += 1
-        for s in range(sub_ptr[g], sub_ptr[g + 1]):
-            delta = sub_delta[s]
-            if not seen[delta]:
-                seen[delta] = True
-                for k in range(first_half(heads[delta]), first_half(heads[delta + 1])):
-                    ids[count] = first_half(items[k])
-                    count += 1
-    return count
+__all__ = ["renumber"]
 
 
 @njit(cache=True, nogil=True)

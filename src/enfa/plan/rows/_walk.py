@@ -10,7 +10,7 @@ from numba import njit
 from enfa.plan.rows._intern import intern, pack, sort_items
 
 __all__ = [
-    "HUB", "base_rows", "count_rows", "deltas", "links_of", "reached", "restore_kinds", "root_rows", "start_pairs",
+    "HUB", "base_rows", "deltas", "links_of", "reached", "restore_kinds", "root_rows", "start_pairs",
     "swap_rows", "walk",
 ]  # fmt: skip
 
@@ -323,20 +323,3 @@ def deltas(
                 kept += 1
         result[s] = intern(0, items, kept, slots, hashes, heads, stored, size)
     return last
-
-
-@njit(cache=True, nogil=True)
-def count_rows(base_ptr, base, sub_ptr, pair_ptr, pair_row, last, result):
-    """Distinct rows of each graph, base and affected ones. ``last[row]`` is scratch, -1 at first."""
-    for g in range(len(result)):
-        count = 0
-        for v in range(base_ptr[g], base_ptr[g + 1]):
-            if last[base[v]] != g:
-                last[base[v]] = g
-                count += 1
-        for q in range(pair_ptr[sub_ptr[g]], pair_ptr[sub_ptr[g + 1]]):
-            row = pair_row[q]
-            if row >= 0 and last[row] != g:
-                last[row] = g
-                count += 1
-        result[g] = count

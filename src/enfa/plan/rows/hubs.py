@@ -108,8 +108,9 @@ def check_pairs(graphs: GraphSet, edits: Edits, pair_ptr: np.ndarray, pair_node:
 def too_many_pairs(graphs: GraphSet, pairs: int) -> ValueError:
     return ValueError(
         f"Expected at most {STORED} (subgraph, node) pairs that an edit affects (enfa.plan.rows.hubs.STORED), got up to "
-        f"{pairs}, which take {8 * pairs / 2**30:.1f} GiB: edits spread to all that affected nodes send to, and {_largest_hub(graphs)}. "
-        f"{_INSTEAD}. Only readout='root' without BatchNorm and context leaves out what no root reads"
+        f"{pairs}, which take {8 * pairs / 2**30:.1f} GiB: edits spread to all that affected nodes send to, and "
+        f"{_largest_hub(graphs)}. {_INSTEAD}. Only models that read roots (bag.root, readout='root') without BatchNorm leave "
+        f"out what no root reads"
     )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from enfa.batch.file._codec import join_items
 from enfa.plan.rows._intern import hash_keys, merge, rehash
 
-__all__ = ["KeyTable", "packed", "renumbered"]
+__all__ = ["KeyTable", "packed"]
 
 _NONE = np.zeros(0, np.int32)
 
@@ -17,13 +17,6 @@ def packed(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     items = np.empty(len(a), np.int64)
     join_items(a, b, items)
     return items
-
-
-def renumbered(rows: np.ndarray, number: np.ndarray) -> np.ndarray:
-    """int32: new numbers of rows; what is below 0 stands for none and stays."""
-    result = np.full(rows.shape, -1, np.int32)
-    result[rows >= 0] = number[rows[rows >= 0]]
-    return result
 
 
 def _grown(array: np.ndarray, length: int) -> np.ndarray:
