@@ -11,7 +11,7 @@ from enfa.testing import degenerate_graphs, random_graphs
 
 @pytest.fixture
 def path() -> Data:
-    """a - b - c, the worked example of enfa.plan.links."""
+    """a - b - c, the worked example of enfa.plan.table."""
     return Data(x=torch.zeros(3, 1), edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]))
 
 

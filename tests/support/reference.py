@@ -62,17 +62,17 @@ def _tensors(module: nn.Module) -> dict[str, Tensor]:
 def _conv_pairs(name: str, here: nn.Module, there: nn.Module) -> Iterator[tuple[str, Tensor, Tensor]]:
     """Which tensor of a PyG conv is which of the package's."""
     prefixes = {
-        "gin": {"nn": "mlp"},
-        "gine": {"nn": "mlp", "lin": "edge"},
+        "gin": {"nn": "update"},
+        "gine": {"nn": "update", "lin": "edge"},
         "graphconv": {"lin_rel": "incoming", "lin_root": "own"},
-        "gcn": {"lin": "linear", "bias": "linear.bias"},
+        "gcn": {"lin": "update", "bias": "update.bias"},
     }.get(name)
     theirs = _tensors(there)
     for key, tensor in _tensors(here).items():
         if key == "eps" and not isinstance(tensor, nn.Parameter):  # a constant 0
             continue
         if prefixes is None:
-            yield key, tensor, theirs[f"conv.{key}"]
+            yield key, tensor, theirs[key]
         else:
             prefix = next(p for p in prefixes if key.startswith(p))
             yield key, tensor, theirs[prefixes[prefix] + key.removeprefix(prefix)]
@@ -116,8 +116,8 @@ class Reference(nn.Module):
             modules = [(f"conv {i}", self.convs[i], layer.conv), (f"norm {i}", self.norms[i], layer.norm)]
             if self.context_convs:
                 modules += [
-                    (f"context conv {i}", self.context_convs[i], layer.context.conv),
-                    (f"context norm {i}", self.context_norms[i], layer.context.norm),
+                    (f"context conv {i}", self.context_convs[i], layer.encoder[0]),
+                    (f"context norm {i}", self.context_norms[i], layer.encoder[1]),
                 ]
             for what, here, there in modules:
                 if "conv" in what:

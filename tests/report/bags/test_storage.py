@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from programs import layers
 from sampled import sample_npz
 from subgraphs import bag, undirected
 from torch_geometric.data import Batch, Data
@@ -19,6 +18,8 @@ import enfa.report.bags.storage
 from enfa.datasets import from_npz
 from enfa.graphs import GraphSet, check_graphs
 from enfa.report.bags.storage import count_bags, stored_bags
+from enfa.report.program import ds_program
+from enfa.report.sharing import sharing_of
 from enfa.testing import degenerate_graphs, random_graphs
 
 FILES = ("PROTEINS", "EXP", "CEXP", "ogbg_moltox21", "ogbg_molhiv", "peptides_func")
@@ -170,18 +171,20 @@ def test_rows_and_edges_of_every_policy(name: str) -> None:
     graphs = [*random_graphs(8, 7, channels=[3, 2], edge_channels=[3, 2]), *degenerate_graphs([3, 2], [3, 2]).values()]
     checked = check_graphs(graphs)
     bags = count_bags(checked, policy.edits(checked), 2)
-    full = enfa.make_plan(graphs, policy, layers(1, edges=True), "full")
+    full = enfa.make_plan(graphs, policy, ds_program(1, edges=True), "full")
     assert [bags.rows, bags.sub_edges] == [*full.cost().rows, *full.cost().edges]
     assert bags.subgraphs == full.num_subgraphs
 
 
-def test_rows_within_hops_are_those_of_the_ego_plan() -> None:
+def test_rows_within_hops_are_those_that_an_edit_reaches() -> None:
+    """All of them, where no two nodes have the same features."""
     graphs = random_graphs(10, 9)
     checked = check_graphs(graphs)
     bags = count_bags(checked, enfa.NodeMarking().edits(checked), 4)
-    full, ego = (enfa.make_plan(graphs, enfa.NodeMarking(), layers(3), kind) for kind in ("full", "ego"))
+    full = enfa.make_plan(graphs, enfa.NodeMarking(), ds_program(4), "full")
     assert bags.rows == full.num_pairs and bags.sub_edges == full.cost().edges[0]
-    assert [bags.rows_within[4] + bags.nodes] * 3 == ego.cost().rows
+    shared = [sharing_of(graph, enfa.NodeMarking(), ds_program(4)) for graph in graphs]
+    assert bags.rows_within == sum((s.rows != s.base[:, None]).sum((1, 2)) for s in shared).tolist()
 
 
 def _whole(path: Path) -> GraphSet:

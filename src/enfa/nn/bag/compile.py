@@ -62,8 +62,8 @@ def compile(
         if floats not in _FLOATS:
             raise ValueError(f"Expected a model in float32 or float64 to compile for, got {floats}: use torch.autocast")
         dtype = _FLOATS[floats]
-    refuse_gradients(dataset)
     graphs = check_graphs(dataset)
+    refuse_gradients(dataset)
     checked = graphs, edits_by(policy, graphs), graph_attributes(dataset)
     program = program_of(model, graphs, policy, checked[2])
     options: dict[str, Any] = {"kind": kind, "threads": threads, "ahead": ahead, "dtype": dtype, "checked": checked}

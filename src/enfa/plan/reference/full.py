@@ -45,6 +45,7 @@ class Written:
     """All subgraphs of some graphs, written out, and whatever steps ask of them."""
 
     def __init__(self, graphs: GraphSet, edits: Edits, edges: bool) -> None:
+        self._links: dict[tuple[str, str, bool], Links] = {}
         self.graphs, self.edits, self.edges = graphs, edits, edges
         self.bag: Expanded = expand(graphs, edits, edges)
 
@@ -58,6 +59,13 @@ class Written:
         return self.bag.place[self.bag.pair_ptr[sub] + node - first]
 
     def links(self, step: Step, kind: str) -> Links:
+        """The same for all steps that read alike: there are as many rows as pairs."""
+        key = kind, step.along, step.edges
+        if key not in self._links:
+            self._links[key] = self._linked(step, kind)
+        return self._links[key]
+
+    def _linked(self, step: Step, kind: str) -> Links:
         bag, rows = self.bag, np.arange(self.bag.num_rows)
         if kind == "nodes":
             links = graph_links(self.graphs, self.edits, self.edges)
