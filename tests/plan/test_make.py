@@ -23,7 +23,8 @@ def test_a_kind_is_refused_before_graphs_are_read() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_missing_edge_attributes(kind: str) -> None:
-    with pytest.raises(ValueError, match="Expected 'edge_attr' in the graphs, because the model reads edge attributes; graph 0 has none"):
+    message = "Expected 'edge_attr' in the graphs, because the model reads edge attributes; graph 0 has none"
+    with pytest.raises(ValueError, match=message):
         enfa.make_plan(random_graphs(2), enfa.NodeMarking(), layers(1, edges=True), kind)
 
 

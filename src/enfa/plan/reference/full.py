@@ -46,12 +46,17 @@ class Written:
 
     def __init__(self, graphs: GraphSet, edits: Edits, edges: bool) -> None:
         self._links: dict[tuple[str, str, bool], Links] = {}
+        self._ones: dict[str, torch.Tensor] = {}
         self.graphs, self.edits, self.edges = graphs, edits, edges
         self.bag: Expanded = expand(graphs, edits, edges)
 
     def rows_of(self, kind: str) -> int:
         counts = {"pairs": self.bag.num_rows, "nodes": self.graphs.num_nodes, "subgraphs": self.edits.num_subgraphs}
         return counts.get(kind, self.graphs.num_graphs)
+
+    def ones(self, kind: str) -> torch.Tensor:
+        """Every row counts once; the same for all tables of a kind."""
+        return self._ones.setdefault(kind, torch.ones(self.rows_of(kind), dtype=torch.int64))
 
     def pairs(self, sub: np.ndarray, node: np.ndarray) -> np.ndarray:
         """The row of node ``node`` in subgraph ``sub``, -1 where it is not there."""
@@ -101,7 +106,7 @@ def full_table(written: Written, step: Step, read: list[Step]) -> Table:
     """One table; ``read`` are the steps that it reads."""
     bag, graphs, edits = written.bag, written.graphs, written.edits
     rows = written.rows_of(step.kind)
-    table = Table(_ones(rows) if step.kind != "graphs" else None, rows)
+    table = Table(written.ones(step.kind) if step.kind != "graphs" else None, rows)
     if step.kind in ("nodes", "subgraphs"):
         table.place = torch.arange(rows)
     if step.op == "propagate":
