@@ -55,7 +55,7 @@ def test_worked_example() -> None:
     assert pool.place is not None and pool.place.tolist()[0] == pool.place.tolist()[2] != pool.place.tolist()[1]
     assert +Counter(added[pool.place[0]]) == {end: 1, end_marked: 1, middle: 1}
     assert +Counter(added[pool.place[1]]) == {other_end: 2, middle_marked: 1}
-    assert graphs.sums is not None and dict(_lists(graphs.sums)[0]) == {int(pool.place[0]): 2, int(pool.place[1]): 1}
+    assert graphs.sums is not None and _added(_lists(graphs.sums)[0]) == {int(pool.place[0]): 2, int(pool.place[1]): 1}
 
 
 @pytest.mark.parametrize("kind", ["full", "ego", "distinct"])

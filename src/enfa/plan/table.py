@@ -16,7 +16,7 @@ Table 1 has the base rows, those of the unedited path that some subgraph has, to
 
 so ``self_row = [0, 1, 0, 1, 0]``, ``in_ptr = [0, 1, 2, 4, 6, 7]``, ``in_row = [0, 0, 0,1, 0,0, 1]``. There is no base row of b,
 which every subgraph affects. The pool of nodes (``sums``) has three lists of (row, count): the base rows of a and c,
-``[(0, 2)]``, what subgraphs a and c swap for it, ``[(0, -1), (1, 1), (2, 1)]``, and what subgraph b does,
+``[(0, 1), (0, 1)]``, what subgraphs a and c swap for it, ``[(0, -1), (1, 1), (2, 1)]``, and what subgraph b does,
 ``[(0, -2), (3, 1), (4, 2)]``. Two distinct subgraphs add two lists each (``parts``): ``[0, 1]``, for a and c, and ``[0, 2]``;
 so ``place = [0, 1, 0]``.
 """

@@ -19,10 +19,6 @@ from enfa.plan.table import Plan, Table
 __all__ = ["Written", "edge_tables_of", "full_step_plan", "full_table", "graph_links", "node_sums"]
 
 
-def _ones(rows: int) -> torch.Tensor:
-    return torch.ones(rows, dtype=torch.int64)
-
-
 def _lists(ptr: np.ndarray, row: np.ndarray) -> Sums:
     return Sums(tensor(ptr), tensor(row), torch.ones(len(row), dtype=torch.int32))
 
