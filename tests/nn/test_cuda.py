@@ -46,7 +46,8 @@ def test_float32_is_near_float64_on_the_cpu(number: int) -> None:
     case = CASES[number]
     graphs, policy = _graphs(case, number), POLICIES[case["policy"]]
     model = live_model(case, graphs).eval()
-    exact = copy.deepcopy(model).double()(enfa.make_plan(graphs, policy, model, "full"))
+    double = copy.deepcopy(model).double()
+    exact = double(enfa.make_plan(graphs, policy, double, "full"))
     found = model.cuda()(enfa.make_plan(graphs, policy, model).to("cuda"))
     assert (found.double().cpu() - exact).norm() <= 1e-5 * exact.norm()
 

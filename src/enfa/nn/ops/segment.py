@@ -32,11 +32,13 @@ MANY = 16 * PIECE // CHUNK  # a list with more pieces for a GPU than that is sum
 def _bag(index: Tensor, table: Tensor, ptr: Tensor, weight: Tensor | None = None) -> Tensor:
     if len(ptr) == 1:
         return table.new_zeros(0, table.shape[1])
-    if ptr.device.type == "cpu" and int(ptr[-1]) < len(index):  # entries behind the last list, in a padded plan
+    lists = len(ptr) - 1
+    if ptr.device.type != "cpu":  # entries after the last list, in a padded plan: there PyTorch would add them to it
+        ptr = F.pad(ptr, (0, 1), value=len(index))
+    elif int(ptr[-1]) < len(index):
         index, weight = index[: ptr[-1]], None if weight is None else weight[: ptr[-1]]
-    return F.embedding_bag(
-        index, table.contiguous(), ptr, mode="sum", include_last_offset=True, per_sample_weights=weight
-    )
+    table = table.contiguous()
+    return F.embedding_bag(index, table, ptr, mode="sum", include_last_offset=True, per_sample_weights=weight)[:lists]
 
 
 def _bag_in_pieces(index: Tensor, table: Tensor, ptr: Tensor, weight: Tensor | None) -> Tensor:
