@@ -1,7 +1,7 @@
 """Weighted normalisation in plain operators, as autograd functions.
 
-A row that stands for nothing may hold anything, NaN too, and 0 times that is no 0. It counts as the mean, comes out as the bias,
-and no gradient comes from it. Sums over all rows are taken first and looked at then: hardly ever must a row be left out.
+A row that stands for nothing may hold anything, NaN too, and 0 times that is no 0. It counts as the mean, comes out as the
+bias, and no gradient comes from it. Sums over all rows are taken first and looked at then: a row must hardly ever be left out.
 """
 
 from __future__ import annotations

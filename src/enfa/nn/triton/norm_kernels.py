@@ -4,8 +4,8 @@ The first kernel of each pair takes column sums over a share of the rows per pro
 those shares, in a fixed order, and then normalises its rows. Mean and variance are merged by Chan's formula, so nothing
 cancels, and are float32 whatever the rows are (float64 for float64 rows). The running buffers are updated on the way.
 
-A row that stands for nothing (the padding of a bucket) is not read for the statistics, comes out as the bias, and so stays finite
-however many norms follow: a product with its count, 0, is 0.
+A row that stands for nothing (the padding of a bucket) is not read for the statistics, comes out as the bias, and so stays
+finite however many norms follow: a product with its count, 0, is 0.
 
 All programs walk over the table side by side, and the second kernel the other way than the first: it meets the rows first
 that were read last, which the cache still holds.
