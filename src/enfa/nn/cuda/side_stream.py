@@ -57,7 +57,7 @@ class Aside:
 class _Lent(torch.autograd.Function):
     """A parameter itself. Backwards these come last, because they came first; the first of them waits for all.
 
-    One each: a parameter that nobody reads must not be told of a gradient that is None.
+    One each: a parameter that nothing reads must not be told of a gradient that is None.
     """
 
     @staticmethod
@@ -103,7 +103,7 @@ def aside(model: nn.Module, beside: Aside | None = None) -> Iterator[None]:
 
 
 def lend(weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None, Aside]:
-    """A linear's parameters, and where whoever takes them is to compute their gradients, as they may be waited for.
+    """A linear's parameters, and where their gradients are to be computed, as they may be waited for.
 
     Once each: two gradients of one parameter would be added up before they are waited for.
     """

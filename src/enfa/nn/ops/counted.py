@@ -1,7 +1,7 @@
 """Weighted normalisation in plain operators, as autograd functions.
 
-A row that nobody counts may hold anything, NaN too, and 0 times that is no 0. It counts as the mean, comes out as the bias,
-and no gradient comes from it. Sums over all rows are taken first and looked at then: hardly ever must a row be left out.
+A row that stands for nothing may hold anything, NaN too, and 0 times that is no 0. It counts as the mean, comes out as the
+bias, and no gradient comes from it. Sums over all rows are taken first and looked at then: a row must hardly ever be left out.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ def _reduced(value: Tensor, group: Any) -> Tensor:
 
 
 def uncounted_rows(copies: Tensor) -> Tensor | None:
-    """The numbers of the rows that nobody counts; None for none, and where to ask would mean to wait for a device."""
+    """The numbers of the rows that stand for nothing; None for none, and where to ask would mean to wait for a device."""
     if copies.device.type != "cpu" or not len(copies) or int(copies.min()) > 0:
         return None
     return (copies == 0).nonzero()[:, 0]
 
 
 def _sum_of(x: Tensor, uncounted: Tensor | None, total: Callable[[Tensor], Tensor]) -> Tensor:
-    """``total(x)``, in which every row that nobody counts is multiplied by 0."""
+    """``total(x)``, in which every row that stands for nothing is multiplied by 0."""
     if uncounted is None:
         return total(x)
     if x.device.type == "cpu" and math.isfinite(float((found := total(x)).sum())):

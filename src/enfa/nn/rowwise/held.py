@@ -101,18 +101,25 @@ class Held:
                 "Expected values of Rows to be read before weights that they are computed with change, got them read after: "
                 "read h.value in the hook or forward pass that keeps them"
             )
-        kind = self.reads[0].device.type
-        with ExitStack() as called:
-            if torch.is_autocast_enabled(kind):
-                called.enter_context(torch.autocast(kind, enabled=False))
-            if torch.is_inference_mode_enabled():
-                called.enter_context(torch.inference_mode(False))
-            if torch._C._autograd._top_saved_tensors_default_hooks(False) is not None:
-                called.enter_context(torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x))
-            called.enter_context(torch.set_grad_enabled(self.records))
+        if torch.is_grad_enabled() == self.records and holds(self.reads[0]):  # nothing has changed since
             found = self.computed(relu)
+        else:
+            with self._called():
+                found = self.computed(relu)
         if not relu:
             self._found = found  # for the ReLU of the same rows
+        return found
+
+    def _called(self) -> ExitStack:
+        """What it was called in, instead of what it is read in."""
+        kind, found = self.reads[0].device.type, ExitStack()
+        if torch.is_autocast_enabled(kind):
+            found.enter_context(torch.autocast(kind, enabled=False))
+        if torch.is_inference_mode_enabled():
+            found.enter_context(torch.inference_mode(False))
+        if torch._C._autograd._top_saved_tensors_default_hooks(False) is not None:
+            found.enter_context(torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x))
+        found.enter_context(torch.set_grad_enabled(self.records))
         return found
 
     def computed(self, relu: bool) -> Tensor:

@@ -71,7 +71,7 @@ def normalise(
     """Normalised rows; mean, 1 / standard deviation and variance [3, C]; the number of all copies.
 
     ``means``, ``squares``, ``counts``: of so few shares that every program can add them up for itself. ``later``: the
-    rows are left as they are, for somebody else to normalise.
+    rows are left as they are, to be normalised where they are read.
     """
     rows, channels = (0 if later else len(x)), x.shape[1]
     grid, shape = _launch(rows, channels)

@@ -4,8 +4,8 @@ The first kernel of each pair takes column sums over a share of the rows per pro
 those shares, in a fixed order, and then normalises its rows. Mean and variance are merged by Chan's formula, so nothing
 cancels, and are float32 whatever the rows are (float64 for float64 rows). The running buffers are updated on the way.
 
-A row that nobody counts (the padding of a bucket) is not read for the statistics, comes out as the bias, and so stays finite
-however many norms follow: a product with its count, 0, is 0.
+A row that stands for nothing (the padding of a bucket) is not read for the statistics, comes out as the bias, and so stays
+finite however many norms follow: a product with its count, 0, is 0.
 
 All programs walk over the table side by side, and the second kernel the other way than the first: it meets the rows first
 that were read last, which the cache still holds.
@@ -36,7 +36,7 @@ def statistics_kernel(
     for tile in range(part, tiles, tl.num_programs(0)):
         rows = tile * ROWS + tl.arange(0, ROWS)
         c = tl.load(copies + rows, rows < R, 0).to(ACC)
-        # a row that nobody counts is not even read: it may hold anything
+        # a row that stands for nothing is not even read: it may hold anything
         counted = (c > 0)[:, None] & inside[None, :]
         value = tl.load(x + rows.to(tl.int64)[:, None] * C + cols[None, :], counted, 0).to(ACC)
         count += c

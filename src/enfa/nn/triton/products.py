@@ -84,7 +84,7 @@ def _tall_kernel(
         if STATS:  # Chan's formula, tile by tile
             c = tl.load(copies + rows, here, 0).to(ACC)
             tile_count = tl.sum(c, 0)
-            # a row that nobody counts may hold anything
+            # a row that stands for nothing may hold anything
             middle = tl.sum(tl.where((c > 0)[:, None], total * c[:, None], 0), 0) / tl.maximum(tile_count, 1)
             away = tl.where((c > 0)[:, None], total - middle[None, :], 0)
             spread = tl.sum(away * away * c[:, None], 0)
