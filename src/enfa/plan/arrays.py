@@ -28,7 +28,7 @@ class Arrays:
     """Moves, and counts the bytes of, whatever tensors a dataclass holds, those in its ``cache`` too.
 
     What is held in several places (the links that all layers of a full plan share) is visited once and stays shared.
-    A tensor on the device "meta" has a shape and no values: nobody needs them any more.
+    A tensor on the device "meta" has a shape and no values, which nothing reads any more.
     """
 
     def map(self: T, change: Callable[[Tensor], Tensor], cached: bool = True) -> T:

@@ -39,7 +39,7 @@ class Sums(Arrays):
 
     ptr: Tensor  # int32 [n+1]
     row: Tensor  # int32 [k]
-    count: Tensor  # int32 [k], or int8 where whoever made it knows that they fit; may be negative
+    count: Tensor  # int32 [k], or int8 where all of a dataset fit; may be negative
     cache: dict[str, Any] = field(default_factory=dict, repr=False, init=False)
 
     def __post_init__(self) -> None:

@@ -1,7 +1,7 @@
 """Batches written straight into blocks.
 
 Preparing a plan and copying it into a block touches everything twice and makes hundreds of small arrays, which costs a worker
-as much as the lists themselves. The maps that make up nearly all of a block are therefore turned round inside it; whatever else
+as much as the lists themselves. The maps that make up nearly all of a block are therefore transposed inside it; whatever else
 a model needs is prepared and copied. The bytes are the same, which tests compare.
 """
 
@@ -113,7 +113,7 @@ class Filler:
             return None
         sizes = self._counted(plan, joins)
         sizes |= {name: rest[k].shape[axis] - more for name, (k, axis, more) in self._copied.items()}
-        # the number of pieces of long lists is known when they have been turned round
+        # the number of pieces of long lists is known when they have been transposed
         known = np.array([name in sizes for name in self.form.names])
         least = self.form.with_spare([sizes.get(name, 0) for name in self.form.names])
         room = max(sizes.values()) + 8

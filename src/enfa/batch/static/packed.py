@@ -30,7 +30,7 @@ __all__ = ["Packed", "PackedLoader", "default_workers"]
 
 T = TypeVar("T")
 SAMPLES = 48
-_HELD = 3  # batches that whoever reads them may still need while the next are made
+_HELD = 3  # batches that may still be read while the next are made
 _AHEAD = 3  # batches that each worker makes ahead
 
 

@@ -145,7 +145,7 @@ def _numpy(dtype: torch.dtype) -> np.dtype:
 
 def _shape(tensor: Tensor, slot: Slot, sizes: Mapping[str, int]) -> tuple[int, ...]:
     shape = list(tensor.shape)
-    if slot.size is not None and slot.size in sizes:  # a size that only arrays without values have matters to nobody
+    if slot.size is not None and slot.size in sizes:  # a size that only arrays without values have does not matter
         shape[slot.axis] = sizes[slot.size] + slot.more
     return tuple(shape)
 

@@ -35,7 +35,7 @@ class Ring:
             if code:
                 warnings.warn(f"Copies to the GPU will wait: CUDA could not register memory (error {code})", stacklevel=3)
                 return False
-            # also when nobody closes it: memory that is freed while it is registered spoils its addresses
+            # also when it is never closed: memory that is freed while it is registered spoils its addresses
             self._registered = weakref.finalize(self, runtime.cudaHostUnregister, first)
         return True
 

@@ -59,7 +59,7 @@ def _serve(work: Callable[..., int], places: int, tasks: int, results: int) -> N
 
 
 class Workers:
-    """``count`` forked processes that run ``work(*task, place)``. Whoever is free takes the next task.
+    """``count`` forked processes that run ``work(*task, place)``. One that is free takes the next task.
 
     A place is where the large part of a result goes. Place p is written by process p modulo ``count`` alone, because memory is
     slow when a process first touches it; so a process takes a task when one of its places is free.
@@ -73,7 +73,7 @@ class Workers:
         (tasks, self._tasks), (self._results, results) = os.pipe(), os.pipe()
         _OPEN.update((self._tasks, self._results))
         self._places: list[int] = []
-        # whoever ends is noticed, although the others go on
+        # one that ends is noticed, although the others go on
         self._news = select.poll()
         self._news.register(self._results, select.POLLIN)
         for _ in range(count):

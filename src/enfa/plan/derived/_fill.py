@@ -2,7 +2,7 @@
 
 from numba import njit
 
-from enfa.plan.derived._order import split_long, spread, turn_round
+from enfa.plan.derived._order import split_long, spread, transpose
 
 __all__ = ["fill_kinds", "fill_map", "join_base", "list_bags", "list_pools", "pad_map"]
 
@@ -50,7 +50,7 @@ def fill_map(
     """
     spread(ptr[: lists + 1], of)
     back_ptr[: rows + 1] = 0
-    turn_round(of, index[:entries], weight, other, back_ptr[: rows + 1], back_index, back_weight, back_other)
+    transpose(of, index[:entries], weight, other, back_ptr[: rows + 1], back_index, back_weight, back_other)
     return pad_map(
         lists, entries, rows, chunk, ptr, index, weight, other, extra, long, fill,
         back_ptr, back_index, back_weight, back_other, back_extra, back_long, back_fill,
@@ -62,7 +62,7 @@ def fill_kinds(chunk, of, in_ptr, in_row, in_edge, ptr, index, other, extra, lon
     """The lists of messages by edge kind, padded. Returns as :func:`fill_map`."""
     spread(in_ptr, of)
     ptr[:] = 0
-    turn_round(of, in_edge, None, in_row, ptr, index, None, other)
+    transpose(of, in_edge, None, in_row, ptr, index, None, other)
     return _pad(len(ptr) - 1, len(in_row), chunk, 0, ptr, index, None, other, extra, long, fill, other_fill)
 
 

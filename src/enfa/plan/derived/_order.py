@@ -1,9 +1,9 @@
-"""Lists of rows turned round, from "what each sum reads" to "who reads each row", and cut into even pieces."""
+"""Lists of rows transposed, from "what each sum reads" to "which sums read each row", and cut into even pieces."""
 
 import numpy as np
 from numba import njit
 
-__all__ = ["add_up", "merge_own", "split_long", "spread", "turn_round"]
+__all__ = ["add_up", "merge_own", "split_long", "spread", "transpose"]
 
 _BLOCK = 64  # lists that are looked at together, because few are long
 _U = np.uint64  # numba checks signed places for being negative
@@ -21,7 +21,7 @@ def spread(ptr, of):
 
 
 @njit(cache=True, nogil=True)
-def turn_round(of, index, weight, other, new_ptr, new_index, new_weight, new_other):
+def transpose(of, index, weight, other, new_ptr, new_index, new_weight, new_other):
     """For every value of ``index`` the lists ``of`` its entries, in order, with what each entry carries, if anything.
 
     ``new_ptr`` comes zeroed. While entries are placed it holds where the next of each value goes: in the end, its end.

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from enfa.plan.arrays import Arrays
-from enfa.plan.derived._order import split_long, spread, turn_round
+from enfa.plan.derived._order import split_long, spread, transpose
 
 __all__ = ["CHUNK", "Lists", "SparseMap", "by_value", "each_once", "sparse_map"]
 
-CHUNK = 32  # a list longer than this is summed in pieces, so that a row with very many readers delays nobody
+CHUNK = 32  # a list longer than this is summed in pieces, so that a row with very many readers delays nothing
 
 
 @dataclass(eq=False)
@@ -70,7 +70,7 @@ def by_value(
     held = [None if t is None else t.numpy() for t in (weight, other)]
     new_ptr, new_index = np.zeros(size + 1, np.int32), np.empty(len(index), np.int32)
     new = [None if values is None else np.empty(len(index), values.dtype) for values in held]
-    turn_round(of, index.numpy(), *held, new_ptr, new_index, *new)
+    transpose(of, index.numpy(), *held, new_ptr, new_index, *new)
     w, o = (None if values is None else torch.from_numpy(values) for values in new)
     found = torch.from_numpy(new_ptr)
     return Lists(found, torch.from_numpy(new_index), w, o, *_pieces(found, len(index)))

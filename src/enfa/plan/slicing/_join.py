@@ -112,8 +112,8 @@ def _place(index, weight, entry, reader, new_ptr, new_index, new_weight):
 def _join_readers(known, alone, rows, first, end, of, index, weight, new_ptr, new_index, new_weight):
     """The readers of the ``rows`` rows of a batch, after :func:`_join_lists`, which has counted those outside of runs.
 
-    Nothing outside of a graph's run reads the rows of its run, so their readers are known. The others' are turned round as in
-    ``turn_round``.
+    Nothing outside of a graph's run reads the rows of its run, so their readers are known. The others' are transposed as in
+    ``transpose``.
     """
     row_at = list_at = at = 0
     for b in range(len(alone)):

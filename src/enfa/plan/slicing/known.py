@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from enfa.plan.derived._order import turn_round
+from enfa.plan.derived._order import transpose
 from enfa.plan.slicing.runs import Run
 
 __all__ = ["Known", "known_map"]
@@ -70,5 +70,5 @@ def _readers(
     """``(ptr, index, weight)`` of the readers of rows."""
     ptr, readers = np.zeros(rows + 1, np.int32), np.empty(len(index), np.int32)
     weights = np.empty(0 if weight is None else len(index), np.int8 if weight is None else weight.dtype)
-    turn_round(of, index, weight, None, ptr, readers, None if weight is None else weights, None)
+    transpose(of, index, weight, None, ptr, readers, None if weight is None else weights, None)
     return ptr, readers, weights
