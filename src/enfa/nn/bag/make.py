@@ -59,8 +59,9 @@ def make_plan(graphs: Sequence[Data], policy: Policy, model: nn.Module | Program
         model: any module whose forward computes with the verbs of a bag (:class:`enfa.Bag`), such as DSGNN or DSSGNN, which is
             run once on a small graph to see what it asks for; or the program that was seen (:func:`enfa.trace`). Float
             features are in the precision of a model's parameters; for a program, as they are.
-        kind: ``"distinct"`` (every distinct row once), ``"ego"`` (ENFA as published) or ``"full"`` (the conventional
-            model). All give the same outputs and gradients.
+        kind: ``"distinct"`` (every distinct row once), ``"ego"`` (ENFA as published: what an edit has not reached is a row of
+            the unedited graph, and nothing else is shared) or ``"full"`` (the conventional model). All give the same outputs
+            and gradients.
 
     Where ``x`` or ``edge_attr`` of a graph has ``requires_grad``, gradients flow back into it; rows are then shared
     between subgraphs only. As for anything computed from a tensor, that works once for each plan.
