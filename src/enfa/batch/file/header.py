@@ -16,8 +16,9 @@ from enfa.batch.file.program import program_from
 from enfa.plan.check import KINDS
 from enfa.plan.step import Program
 
-__all__ = ["Header", "check_header", "read_header"]
+__all__ = ["FORMAT", "Header", "check_header", "read_header"]
 
+FORMAT = 4  # of the stored file
 _KEY: dict[str, type] = {
     "format": int, "kind": str, "policy": str, "params": dict, "program": dict, "fingerprint": str, "digest": str,
 }  # fmt: skip

@@ -11,15 +11,13 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from enfa.batch.file.header import FORMAT
 from enfa.batch.file.program import program_json
 from enfa.edits import Edits, Policy
 from enfa.graphs import GraphSet
 from enfa.plan.step import Program
 
-__all__ = ["FORMAT", "chained", "fingerprint", "key_of", "params_of", "sealed"]
-
-FORMAT = 4  # of the stored file
-
+__all__ = ["chained", "fingerprint", "key_of", "params_of", "sealed"]
 
 def _arrays(value: GraphSet | Edits) -> list[np.ndarray | None]:
     held = (getattr(value, field.name) for field in fields(value))

@@ -27,8 +27,8 @@ from enfa.batch.dataset import CompiledDataset
 from enfa.batch.file.atomic import write_atomically
 from enfa.batch.file.check import check_arrays, check_shapes, graphs_from
 from enfa.batch.file.corrupt import CorruptFileError
-from enfa.batch.file.header import check_header, read_header
-from enfa.batch.file.key import FORMAT, params_of
+from enfa.batch.file.header import FORMAT, check_header, read_header
+from enfa.batch.file.key import params_of
 from enfa.batch.file.packing import pack, unpack
 from enfa.batch.file.program import program_from
 from enfa.edits import Policy
