@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 import torch
+from in_threads import assert_as_alone
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from torch_geometric import nn as pyg
@@ -343,27 +343,7 @@ def test_two_threads_with_two_models() -> None:
     for part in [*models[0].modules(), *models[1].modules()]:
         if isinstance(part, Again):
             part.reentrant = False
-    plans = [_plan(model, "distinct") for model in models]
-
-    def train(model: nn.Module, plan: enfa.Bag, found: list[Tensor]) -> None:
-        optimiser = torch.optim.Adam(model.parameters(), 1e-3)
-        for _ in range(300):
-            optimiser.zero_grad()
-            model(plan).square().sum().backward()
-            optimiser.step()
-        found += [*model.parameters(), *model.buffers()]
-
-    alone: list[list[Tensor]] = [[], []]
-    together: list[list[Tensor]] = [[], []]
-    for given in zip(copy.deepcopy(models), plans, alone):
-        train(*given)
-    threads = [threading.Thread(target=train, args=given) for given in zip(models, plans, together)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for a, b in zip(alone, together):
-        assert a and len(a) == len(b) and all(torch.equal(x, y) for x, y in zip(a, b))
+    assert_as_alone(models, [_plan(model, "distinct") for model in models], torch.optim.Adam)
 
 
 @FORMS

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-import threading
 from collections.abc import Callable
 from functools import partial
 from itertools import product
@@ -12,6 +11,7 @@ from itertools import product
 import pytest
 import torch
 from held_cases import AUTOCAST, CASES, WIDTH, Case
+from in_threads import assert_as_alone
 from small_bag import random_bits
 from torch import Tensor, nn
 from torch.func import functional_call
@@ -291,31 +291,12 @@ def test_bags_are_copied_and_pickled_after_a_pass() -> None:
         assert torch.equal(model(again), expected)
 
 
-def test_one_bag_in_two_threads(at_once: Callable) -> None:
+def test_one_bag_in_two_threads() -> None:
     """300 steps of two models on one bag, one of which writes in place: as bit by bit alone."""
     torch.manual_seed(0)
     models = [Case(CASES["nn.ReLU input_of_norm"]).double(), Case(CASES["+= result"]).double()]
     bag = _plan(models[0])
-
-    def train(model: nn.Module, found: list[Tensor]) -> None:
-        optimiser = torch.optim.SGD(model.parameters(), 1e-3)
-        for _ in range(300):
-            optimiser.zero_grad()
-            model(bag).square().sum().backward()
-            optimiser.step()
-        found += [*model.parameters(), *model.buffers()]
-
-    alone: list[list[Tensor]] = [[], []]
-    together: list[list[Tensor]] = [[], []]
-    for model, found in zip(copy.deepcopy(models), alone):
-        train(model, found)
-    threads = [threading.Thread(target=train, args=pair) for pair in zip(models, together)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for a, b in zip(alone, together):
-        assert a and len(a) == len(b) and all(torch.equal(x, y) for x, y in zip(a, b))
+    assert_as_alone(models, [bag, bag], torch.optim.SGD)
 
 
 def test_only_so_many_wait_for_each_other() -> None:

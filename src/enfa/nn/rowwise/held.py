@@ -124,7 +124,7 @@ class Held:
 
     def computed(self, relu: bool) -> Tensor:
         """The same, called here and now."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} must define computed")
 
 
 class HeldLinear(Held):
