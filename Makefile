@@ -7,7 +7,7 @@ demo: .venv/installed
 	$(BIN)/enfa demo
 
 test: .venv/installed lint
-	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile tests src/enfa  # a file stays with one process: its fixtures are made once
+	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder tests src/enfa  # a file stays with one process: its fixtures are made once
 
 lint: .venv/installed
 	$(BIN)/ruff check .

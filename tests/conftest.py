@@ -1,6 +1,7 @@
 """One thread, few examples, and the real data where it is there."""
 
 import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,19 @@ _common = {"deadline": None, "derandomize": "CI" in os.environ, "suppress_health
 settings.register_profile("quick", max_examples=12, **_common)
 settings.register_profile("thorough", max_examples=400, **_common)
 settings.load_profile("quick")
+
+
+# Few tests, each of which starts processes or trains: begun last, they would keep one core waiting.
+_LONG = {
+    "test_ddp.py", "test_reproduce.py", "test_run.py", "test_sweep.py", "test_examples.py", "test_checkpoints.py",
+    "test_same_training.py", "test_storage.py", "test_captured.py",
+}  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long files first, then those with many tests."""
+    tests = Counter(item.path for item in items)
+    items.sort(key=lambda item: (item.path.name not in _LONG, -tests[item.path], str(item.path)))
 
 
 @pytest.fixture(scope="session")
