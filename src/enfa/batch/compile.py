@@ -134,7 +134,8 @@ def compile_program(
     if kind == "distinct" and ahead:
         sources, start = sources_of_steps(graphs, edits, program)
         rows = compile_rows(graphs, edits, program, start, progress, threads)
-        compiled = CompiledDataset(key, policy, program, cls, rows=rows, sources=sources, y=y, graph_attr=attr)
+        tail = None if program.unshared is None else (graphs, edits)
+        compiled = CompiledDataset(key, policy, program, cls, rows=rows, sources=sources, graphs=tail, y=y, graph_attr=attr)
     else:
         compiled = CompiledDataset(key, policy, program, cls, graphs=(graphs, edits), y=y, graph_attr=attr)
     if path is not None:

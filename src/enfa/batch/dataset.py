@@ -35,7 +35,7 @@ class CompiledDataset:
     """What :func:`enfa.compile` returns. ``compiled[[3, 5]]`` is the plan of graphs 3 and 5.
 
     It holds the rows of every step and ``sources``, what these are made of; or ``graphs`` and edits, where every batch is
-    planned anew. Several threads may slice: they take turns. Several processes do not have to.
+    planned anew; or all of these, where rows are shared in the first steps only. Several threads may slice: they take turns. Several processes do not have to.
     """
 
     def __init__(
@@ -63,16 +63,16 @@ class CompiledDataset:
 
     @property
     def node_ptr(self) -> np.ndarray:
-        return self.sources.node_ptr if self.graphs is None else self.graphs[0].node_ptr  # type: ignore[union-attr]
+        return self.sources.node_ptr if self.sources is not None else self.graphs[0].node_ptr  # type: ignore[index]
 
     @property
     def sub_ptr(self) -> np.ndarray:
-        return self.sources.sub_ptr if self.graphs is None else self.graphs[1].sub_ptr  # type: ignore[union-attr]
+        return self.sources.sub_ptr if self.sources is not None else self.graphs[1].sub_ptr  # type: ignore[index]
 
     @property
     def sub_size(self) -> np.ndarray:
         """int64 [S]: how many nodes each subgraph has."""
-        return self.sources.sub_size if self.graphs is None else self.graphs[1].sizes(self.graphs[0])  # type: ignore[union-attr]
+        return self.sources.sub_size if self.sources is not None else self.graphs[1].sizes(self.graphs[0])  # type: ignore[index]
 
     def __len__(self) -> int:
         return len(self.node_ptr) - 1
@@ -107,9 +107,10 @@ class CompiledDataset:
         """
         ids = self.positions(graphs)
         subs = None if draw is None else self.checked_draw(draw).draw(self.sub_ptr, ids, epoch, score)
-        if self.graphs is None:
+        if self.rows is not None:
             with SLICING:
                 return self.labelled(self.slicer.plan(ids, subs))
+        assert self.graphs is not None
         every, edits = self.graphs
         plan = step_plan_of(every.subset(ids), edits.subset(every, ids, subs), self.program, self.kind, self.cls)
         plan.graph_ids = torch.from_numpy(ids)
@@ -120,7 +121,7 @@ class CompiledDataset:
         """What cuts plans out of the rows."""
         assert self.rows is not None and self.sources is not None
         if self._slicer is None:
-            self._slicer = Slicer(self.rows, self.sources, self.cls)
+            self._slicer = Slicer(self.rows, self.sources, self.cls, self.graphs)
         return self._slicer
 
     def cutter(self, needs: Iterable[tuple[int, str]]) -> Cutter | None:
@@ -153,13 +154,13 @@ class CompiledDataset:
         if (type(draw.policy).__name__, params_of(draw.policy)) != (name, params):
             compiled = f"{name}({', '.join(f'{k}={v!r}' for k, v in params.items())})"
             raise ValueError(f"Expected to draw from the compiled bags, those of {compiled}, got {draw.policy!r}")
-        if self.graphs is None:
+        if self.rows is not None:
             self.slicer.check_draw()
         return draw
 
     def cost(self) -> Cost:
         """Rows and messages of every step that passes messages, and bytes of the arrays in memory."""
-        if self.rows is None or self.sources is None:
+        if self.rows is None or self.sources is None or self.program.unshared is not None:
             return self[:].cost()
         held = [getattr(rows, field.name) for rows in self.rows for field in fields(rows)]
         size = sum(8 * (len(t) + 1) + 8 * int(t.size[1]) for t in held if isinstance(t, KeyTable))
@@ -176,8 +177,10 @@ class CompiledDataset:
         steps = [(number, step) for number, step in enumerate(self.program.steps) if step.op == "propagate"]
         none = np.zeros(len(self), np.int64)
         if self.rows is not None:
-            found = rows_by_graph(self.rows, self.program, self.node_ptr, self.sub_ptr)
-            return sum((np.diff(found[number][0]) for number, _ in steps), none)
+            assert self.sources is not None
+            found = rows_by_graph(self.rows, self.program, self.node_ptr, self.sub_ptr, self.sources.pair_ptr)
+            none = sum((np.diff(found[number][0]) for number, _ in steps if number < len(found)), none)
+            steps = [(number, step) for number, step in steps if number >= len(found)]
         pairs = np.diff(np.concatenate([[0], np.cumsum(self.sub_size)])[self.sub_ptr])
         return sum((pairs if step.kind == "pairs" else np.diff(self.node_ptr) for _, step in steps), none)
 

@@ -89,11 +89,10 @@ def extend(compiled: CompiledDataset, graphs: Sequence[Data]) -> np.ndarray:
     added = fingerprint(new, edits, None if y is None else y[first:], {name: value[first:] for name, value in attr.items()})
     if compiled.key["dtype"] is not None:
         new, edits = in_precision(new, edits, compiled.key["dtype"])
-    if compiled.graphs is None:
-        assert compiled.sources is not None
+    if compiled.sources is not None:
         known = compiled.sources.arrays
         _add_rows(compiled, new, with_marks(edits, known["marks"], known["edge_marks"]))
-    else:
+    if compiled.graphs is not None:
         old, made = compiled.graphs
         both = join_edits(made, old, with_marks(edits, made.marks, made.edge_marks))
         compiled.graphs = join(old, _renumbered(new, old.x, old.edge_attr, old.categories, compiled.program)), both

@@ -37,6 +37,6 @@ def step_plan_of(
         return full_step_plan(graphs, edits, program, cls)
     sources, start = sources_of_steps(graphs, edits, program)
     rows = step_rows_of(graphs, edits, program, start, shared=kind == "distinct")
-    plan = Slicer(rows, sources, cls).plan(np.arange(graphs.num_graphs))
+    plan = Slicer(rows, sources, cls, None if program.unshared is None else (graphs, edits)).plan(np.arange(graphs.num_graphs))
     plan.kind = kind
     return plan

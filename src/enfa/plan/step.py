@@ -69,7 +69,8 @@ class Program:
     ``share``: ``"dataset"``: rows may be shared between graphs; ``"graph"``: only within one.
     ``loops``: whether graphs may have self-loops. A model that puts its own in their place cannot tell them from other edges.
     ``counted``: whether the model reads how often rows count, as BatchNorm does. Where it does not, rows that nothing reads are
-    left out. ``dropout``: whether rows are dropped, by masks that are the same for all that is shared. ``needs``: what it reads
+    left out. ``unshared``: from this step on no row is shared: every pair, node and subgraph has its own, in order, which costs
+    less where sharing has nearly ended, because such tables are numbered alike; None: nowhere. ``dropout``: whether rows are dropped, by masks that are the same for all that is shared. ``needs``: what it reads
     of the tables beside their arrays, as (number of the step, name) from :mod:`enfa.plan.derived.needs`; two programs that
     differ in nothing else run on each other's plans.
     """
@@ -79,7 +80,18 @@ class Program:
     loops: bool = True
     counted: bool = True
     dropout: bool = False
+    unshared: int | None = None
     needs: frozenset[tuple[int, str]] = field(default=frozenset(), compare=False)
+
+    @property
+    def shared(self) -> tuple[Step, ...]:
+        """The steps whose rows are shared."""
+        return self.steps[: self.unshared]
+
+    @property
+    def handed_on(self) -> set[int]:
+        """The steps with shared rows that others read."""
+        return {read for step in self.steps[len(self.shared) :] for read in step.reads if read < len(self.shared)}
 
     def number(self, step: Step) -> int:
         """Where a step stands; a ValueError that names both where it is not there."""

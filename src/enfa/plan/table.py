@@ -111,6 +111,7 @@ class Plan(Arrays):
     degrees: Tensor | None = None  # int64 [R0], in-degrees in the subgraph, where the model reads them
     graph_ids: Tensor | None = None  # int64 [num_graphs], places in the compiled dataset
     graph_attr: dict[str, Tensor] = field(default_factory=dict)  # by name, [num_graphs, ...]
+    unshared: int | None = None  # from this step on every pair, node and subgraph is a row of its own, in order; None: nowhere
     cache: dict[str, Any] = field(default_factory=dict, repr=False, init=False)
 
     @property
@@ -125,6 +126,13 @@ class Plan(Arrays):
     def num_rows(self, number: int) -> int:
         """Of one step."""
         return self.tables[number].num_rows if number else len(self.feature)
+
+    def numbered_alike(self, one: int, other: int) -> bool:
+        """Whether rows with the same number in two steps stand for the same pair, node or subgraph."""
+        if one == other:
+            return True
+        steps, apart = self.program.steps, self.unshared is not None and self.unshared <= min(one, other)
+        return apart and steps[one].kind == steps[other].kind
 
     @property
     def countable(self) -> bool:

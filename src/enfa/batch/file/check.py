@@ -75,8 +75,8 @@ class Sizes:
 
 
 def _has_rows(names: Mapping[str, object]) -> bool:
-    """Whether a file holds rows; otherwise graphs and edits."""
-    return "graphs.node_ptr" not in names
+    """Whether a file holds rows; otherwise graphs and edits alone."""
+    return "sources.node_ptr" in names
 
 
 def _one(arrays: Arrays, name: str) -> np.ndarray:
@@ -88,7 +88,9 @@ def _one(arrays: Arrays, name: str) -> np.ndarray:
 
 def forms_of(program: Program, names: Mapping[str, object]) -> dict[str, Form]:
     """By name, of all arrays that a file with these, and this program, may have."""
-    forms = source_forms(program) | row_forms(program, names) if _has_rows(names) else graph_forms()
+    forms = source_forms(program) | row_forms(program, names) if _has_rows(names) else {}
+    if not _has_rows(names) or program.unshared is not None:
+        forms |= graph_forms()
     return own_forms(list(names)) | forms
 
 
@@ -168,7 +170,10 @@ def _check_counts(program: Program, arrays: Arrays) -> None:
     if "sources.root" in arrays and (arrays["sources.root"] >= nodes_of[:, None]).any():
         raise CorruptFileError("Expected 'sources.root' within the nodes of each graph, got others")
     there = {"pairs": _by_graph(subs, arrays["sources.sub_size"]), "nodes": np.diff(nodes), "subgraphs": np.diff(subs)}
-    for number, step in enumerate(program.steps):
+    for number, step in enumerate(program.shared):
+        if step.kind == "pairs" and number in program.handed_on:
+            if len(arrays[f"step{number}.place"]) != there["pairs"].sum():
+                raise CorruptFileError(f"Expected a row of every pair in 'step{number}.place', got another number of them")
         name = f"step{number}.count"
         if name in arrays and step.kind in there:
             found = _by_graph(arrays[f"{name}_ptr"], arrays[name])
@@ -209,6 +214,16 @@ def _check_graphs(arrays: Arrays) -> None:
         raise CorruptFileError(str(error)) from error
 
 
+def _check_both(arrays: Arrays) -> None:
+    """Rows and graphs of the same file count the same nodes, subgraphs and pairs."""
+    graphs, edits = graphs_from(arrays)
+    same = np.array_equal(arrays["sources.node_ptr"], graphs.node_ptr) and np.array_equal(
+        arrays["sources.sub_ptr"], edits.sub_ptr
+    )
+    if not same or not np.array_equal(arrays["sources.sub_size"], edits.sizes(graphs)):
+        raise CorruptFileError("Expected the same nodes and subgraphs in 'graphs', 'edits' and 'sources', got others")
+
+
 def check_arrays(header: Header, arrays: Arrays) -> None:
     """The numbers of arrays whose shapes have been checked."""
     forms = {name: form for name, form in forms_of(header.program, arrays).items() if name in arrays}
@@ -223,5 +238,7 @@ def check_arrays(header: Header, arrays: Arrays) -> None:
     _check_categories(arrays)
     if _has_rows(arrays):
         _check_counts(header.program, arrays)
-    else:
+    if "graphs.node_ptr" in arrays:
         _check_graphs(arrays)
+    if _has_rows(arrays) and "graphs.node_ptr" in arrays:
+        _check_both(arrays)

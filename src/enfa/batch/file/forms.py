@@ -109,15 +109,15 @@ def _keys_of(name: str, step: Step, read: list[str], of_pairs: bool) -> dict[str
 def row_forms(program: Program, names: Container[str]) -> dict[str, Form]:
     """:class:`enfa.plan.rows.distinct.StepRows` of every step. Counts must be there where slices ask for them."""
     found: dict[str, Form] = {}
-    owned = {r for step in program.steps if step.op in ("propagate", "join") for r in step.reads}
-    for number, step in enumerate(program.steps):
+    owned = {r for step in program.shared if step.op in ("propagate", "join") for r in step.reads}
+    for number, step in enumerate(program.shared):
         name = f"step{number}"
         of_pairs = step.op == "pool" and program.steps[step.reads[0]].kind == "pairs"
         found |= _keys_of(name, step, [f"rows of step{r}.keys" for r in step.reads], of_pairs)
         rows = f"rows of {name}.keys"
-        if step.kind != "pairs":
-            found[f"{name}.place"] = Form(SHORT, (step.kind,), below=rows)
-        asked = step.kind == "pairs" and number not in owned and program.counted
+        if step.kind != "pairs" or number in program.handed_on:
+            found[f"{name}.place"] = Form(SHORT, (None if step.kind == "pairs" else step.kind,), below=rows)
+        asked = step.kind == "pairs" and number not in (owned | program.handed_on) and program.counted
         if asked or f"{name}.count_ptr" in names:
             counts = f"counts of {name}"
             found[f"{name}.count_ptr"] = Form(INT, ("graphs + 1",), rises_to=counts)

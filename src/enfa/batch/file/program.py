@@ -55,11 +55,15 @@ def _step(number: int, value: Any, before: list[Step]) -> Step:
 def program_from(value: dict[str, Any], needs: Any) -> Program:
     """The program that a header holds: steps that exist, which read earlier ones."""
     names = {"steps": list, "share": str, "loops": bool, "counted": bool, "dropout": bool}
-    expect(sorted(value) == sorted(names), f"a program of {', '.join(names)}", sorted(value))
+    every = [*names, "unshared"]
+    expect(sorted(value) == sorted(every), f"a program of {', '.join(every)}", sorted(value))
+    unshared = value["unshared"]
     for name, kind in names.items():
         expect(is_a(value[name], kind), f"'program.{name}' to be {kind.__name__}", value[name])
     expect(value["share"] in _SHARES, f"'program.share' from {', '.join(_SHARES)}", value["share"])
     expect(1 <= len(value["steps"]) <= _STEPS, f"1 to {_STEPS} steps in 'program.steps'", len(value["steps"]))
+    known = unshared is None or (is_a(unshared, int) and 1 <= unshared < len(value["steps"]))
+    expect(known, "'program.unshared' to be a later step than the first, or none", unshared)
     steps: list[Step] = []
     for number, one in enumerate(value["steps"]):
         steps.append(_step(number, one, steps))

@@ -215,9 +215,10 @@ def load_compiled(
     program = header.program if needs is None else replace(header.program, needs=needs)
     attr = {name.removeprefix(prefix): torch.from_numpy(a) for name, a in arrays.items() if name.startswith(prefix)}
     y = torch.from_numpy(arrays["y"]) if "y" in arrays else None
-    if "graphs.node_ptr" in arrays:
-        return CompiledDataset(key, policy, program, cls, graphs=graphs_from(arrays), y=y, graph_attr=attr)
+    graphs = graphs_from(arrays) if "graphs.node_ptr" in arrays else None
+    if "sources.node_ptr" not in arrays:
+        return CompiledDataset(key, policy, program, cls, graphs=graphs, y=y, graph_attr=attr)
     given = {name.removeprefix("sources."): array for name, array in arrays.items() if name.startswith("sources.")}
     sources = Sources(program, **{"edge_attr": None, "root": None, **given})
-    rows = [_rows(arrays, number) for number in range(len(program.steps))]
-    return CompiledDataset(key, policy, program, cls, rows=rows, sources=sources, y=y, graph_attr=attr)
+    rows = [_rows(arrays, number) for number in range(len(program.shared))]
+    return CompiledDataset(key, policy, program, cls, rows=rows, sources=sources, graphs=graphs, y=y, graph_attr=attr)

@@ -311,7 +311,9 @@ class Bag(Plan):
         """The values of Rows, as rows of another table in which each of them can be found."""
         if rows.number == number:
             return rows.value
+        self.need(number, f"way {rows.number}")
+        if self.numbered_alike(number, rows.number):
+            return rows.value
         index = way(self, number, rows.number)
         assert index is not None
-        self.need(number, f"way {rows.number}")
         return gather(rows.value, index, self.cache, f"way {number} {rows.number}")

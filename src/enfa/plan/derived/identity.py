@@ -73,8 +73,8 @@ def _start(plan: Plan) -> Tensor:
 def step_identities(plan: Plan, number: int) -> Tensor:
     """int64 [R]: of the rows of one step. Kept with the plan."""
     table, step = plan.tables[number], plan.program.steps[number]
-    if "identity" in table.cache:
-        return table.cache["identity"]
+    if f"identity {number}" in plan.cache:
+        return plan.cache[f"identity {number}"]
     read = [step_identities(plan, r) for r in step.reads]
     if step.op == "start":
         found = _start(plan)
@@ -90,5 +90,5 @@ def step_identities(plan: Plan, number: int) -> Tensor:
         found = mix64(read[0][table.own], 5)
         if table.other is not None:
             found = mix64(found + mix64(read[1][table.other], 31))
-    table.cache["identity"] = found
+    plan.cache[f"identity {number}"] = found  # not with the table, which several steps may share
     return found

@@ -98,11 +98,13 @@ def _search(plan: Plan, begin: int, end: int) -> Tensor | None:
             return index
         further = way(plan, read, end)
         if further is not None:
-            return further.index_select(0, index)
+            return further if plan.numbered_alike(begin, read) else further.index_select(0, index)
     return None
 
 
 def _way(plan: Plan, begin: int, end: int) -> Any:
+    if plan.numbered_alike(begin, end):
+        return None
     index = way(plan, begin, end)
     assert index is not None
     return readers(index, plan.num_rows(end), plan.cache, f"way {begin} {end}")

@@ -77,8 +77,15 @@ def lean(plan: P, needs: Needs) -> P:
     names: defaultdict[int, set[str]] = defaultdict(set)
     for number, name in needs:
         names[number].add(name)
-    ways = [f"{number} {name[4:]}" for number, of in names.items() for name in of if name.startswith("way ")]
+    tables = {id(table): table for table in plan.tables}
+    read: defaultdict[int, set[str]] = defaultdict(set)
+    for number, table in enumerate(plan.tables):
+        read[id(table)] |= names[number]
+    leaner = {key: _table(table, read[key], plan.program.counted) for key, table in tables.items()}
+    ways = [(number, int(name[4:])) for number, of in names.items() for name in of if name.startswith("way ")]
+    ways = [f"{begin} {end}" for begin, end in ways if not plan.numbered_alike(begin, end)]
     keys = [f"{part} {way}" for way in ways for part in ("found", "way")] + sorted(names[PLAN])
-    new = plan.changed(tables=[_table(table, names[n], plan.program.counted) for n, table in enumerate(plan.tables)])
+    keys += [f"identity {number}" for number, of in sorted(names.items()) if "identity" in of]
+    new = plan.changed(tables=[leaner[id(table)] for table in plan.tables])
     new.cache = {key: plan.cache[key] for key in keys}
     return new

@@ -43,8 +43,10 @@ def is_rows(size: str) -> bool:
 
 
 def rows_of(plan: Plan, number: int) -> str | None:
-    """The size that counts the rows of a step."""
-    return None if plan.program.steps[number].kind == "graphs" else f"rows {number}"
+    """The size that counts the rows of a step; the same for steps that number their rows alike."""
+    if plan.program.steps[number].kind == "graphs":
+        return None
+    return f"rows {next(n for n in range(number + 1) if plan.numbered_alike(n, number))}"
 
 
 def map_sizes(plan: Plan, number: int, name: str) -> tuple[str | None, str, str | None]:
@@ -138,8 +140,8 @@ class _Walk:
             self.cached(name, found, number, rows, read)
 
     def cached(self, name: str, found: Any, number: int, rows: str | None, read: list[str | None]) -> None:
-        if name in ("identity", "sizes"):
-            self.put(found, rows, int(name == "sizes"))
+        if name == "sizes":
+            self.put(found, rows, 1)
         elif name in ("own", "place"):
             entries = rows if name == "own" else self.plan.program.steps[number].kind
             assert entries is not None
@@ -173,8 +175,10 @@ def slots_of(plan: Plan) -> dict[int, Slot]:
             walk.put(found, None)
         if key in ("feature", "of_graph"):
             walk.lists(found, "features" if key == "feature" else None, "rows 0", "rows 0", key)
+        elif kind == "identity":
+            walk.put(found, rows_of(plan, int(numbers[0])))
         elif kind in ("found", "way") and found is not None:
-            rows, read = (f"rows {number}" for number in numbers)
+            rows, read = (rows_of(plan, int(number)) for number in numbers)
             if kind == "found":
                 walk.put(found, rows, _last(read))
             else:

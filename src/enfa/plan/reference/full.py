@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -40,7 +42,10 @@ def graph_links(graphs: GraphSet, edits: Edits, edges: bool, first: int = 0) -> 
 class Written:
     """All subgraphs of some graphs, written out, and whatever steps ask of them."""
 
-    def __init__(self, graphs: GraphSet, edits: Edits, edges: bool) -> None:
+    def __init__(self, graphs: GraphSet, edits: Edits, edges: bool, counts: torch.dtype = torch.int64) -> None:
+        """``edges``: with the kinds of edges; ``counts``: the type of copies."""
+        self.counts = counts
+        self.tables: dict[tuple[Any, ...], Table] = {}
         self._links: dict[tuple[str, str, bool], Links] = {}
         self._ones: dict[str, torch.Tensor] = {}
         self.graphs, self.edits, self.edges = graphs, edits, edges
@@ -52,7 +57,7 @@ class Written:
 
     def ones(self, kind: str) -> torch.Tensor:
         """Every row counts once; the same for all tables of a kind."""
-        return self._ones.setdefault(kind, torch.ones(self.rows_of(kind), dtype=torch.int64))
+        return self._ones.setdefault(kind, torch.ones(self.rows_of(kind), dtype=self.counts))
 
     def pairs(self, sub: np.ndarray, node: np.ndarray) -> np.ndarray:
         """The row of node ``node`` in subgraph ``sub``, -1 where it is not there."""
@@ -99,7 +104,14 @@ class Written:
 
 
 def full_table(written: Written, step: Step, read: list[Step]) -> Table:
-    """One table; ``read`` are the steps that it reads."""
+    """One table; ``read`` are the steps that it reads. Steps that read alike share it."""
+    key = step.op, step.kind, step.along, step.edges, *(of.kind for of in read)
+    if key not in written.tables:
+        written.tables[key] = _table(written, step, read)
+    return written.tables[key]
+
+
+def _table(written: Written, step: Step, read: list[Step]) -> Table:
     bag, graphs, edits = written.bag, written.graphs, written.edits
     rows = written.rows_of(step.kind)
     table = Table(written.ones(step.kind) if step.kind != "graphs" else None, rows)
@@ -157,4 +169,5 @@ def full_step_plan(
         degrees=tensor(degree) if program.steps[0].degrees else None, limits=largest_values(graphs),
         categories=tuple(graphs.categories.tolist()),
         root_nodes=tensor(edits.root) if edits.root is not None and any(s.op == "root" for s in program.steps) else None,
+        unshared=0,
     )  # fmt: skip

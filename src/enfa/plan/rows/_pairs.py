@@ -5,7 +5,7 @@ from numba import njit
 
 from enfa.plan.rows._intern import intern, pack, sort_items
 
-__all__ = ["count_by_graph", "join_pairs", "list_all", "pass_between"]
+__all__ = ["count_by_graph", "join_pairs", "list_all", "pass_between", "place_all"]
 
 
 @njit(cache=True, nogil=True)
@@ -27,6 +27,25 @@ def list_all(first, nodes, complete, base, ptr, node, row, new_ptr, new_node, ne
             for q in range(ptr[s], ptr[s + 1]):
                 row[q], base[node[q]] = base[node[q]], row[q]
         new_ptr[s + 1] = total
+
+
+@njit(cache=True, nogil=True)
+def place_all(first, nodes, complete, base, ptr, node, row, out):
+    """The rows of all pairs, by subgraph and then by node; ``first[s]`` and ``nodes[s]``: the nodes of its graph."""
+    most = 0
+    for s in range(len(nodes)):
+        most = max(most, nodes[s])
+    here = np.empty(most, np.int32)
+    total = 0
+    for s in range(len(ptr) - 1):
+        for v in range(nodes[s]):
+            here[v] = -1 if complete[s] else base[first[s] + v]
+        for q in range(ptr[s], ptr[s + 1]):
+            here[node[q] - first[s]] = row[q]
+        for v in range(nodes[s]):
+            if here[v] >= 0:
+                out[total] = here[v]
+                total += 1
 
 
 @njit(cache=True, nogil=True)

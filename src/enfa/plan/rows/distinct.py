@@ -35,7 +35,7 @@ class StepRows:
 
     keys: KeyTable
     lists: KeyTable | None = None  # a pool of pairs: base pools and deltas, (row, count)
-    place: np.ndarray | None = None  # int32: the row of every node, subgraph or graph
+    place: np.ndarray | None = None  # int32: the row of every node, subgraph or graph; of pairs, where rows not shared read it
     count_ptr: np.ndarray | None = None  # int64 [G+1]; of pairs that are counted, where no later step has them as own rows
     count_row: np.ndarray | None = None  # int32: the rows of each graph, each once
     count: np.ndarray | None = None  # int64: and how often it has them
@@ -48,6 +48,8 @@ def _depths(program: Program) -> list[int]:
     for number, step in reversed(list(enumerate(program.steps))):
         within = step.op == "propagate" and step.along == "nodes"
         asks = depth[number] + 1 if within else 0 if step.op in ("root", "diagonal") else math.inf
+        if number >= len(program.shared):
+            asks = math.inf
         for read in step.reads:
             depth[read] = max(depth[read], asks)
     return [-1 if found == math.inf else int(found) for found in depth]
@@ -63,8 +65,8 @@ class _Steps:
         self.whole: PairRows | None = None  # the start with all pairs listed
         self.of: dict[int, np.ndarray] = {}  # the row of every node, subgraph or graph
         self.found: list[StepRows] = []
-        self.last = {read: n for n, step in enumerate(program.steps) for read in step.reads}
-        self.owned = {r for step in program.steps if step.op in ("propagate", "join") for r in step.reads}
+        self.last = {read: n for n, step in enumerate(program.shared) for read in step.reads}
+        self.owned = {r for step in program.shared if step.op in ("propagate", "join") for r in step.reads}
         self.depth = _depths(program)
 
     def add(self, step: Step) -> None:
@@ -79,7 +81,9 @@ class _Steps:
         self.found.append(rows)
         if step.kind == "pairs":
             rows.affected = int((self.pairs[number].row >= 0).sum())
-        if self.program.counted and step.kind == "pairs" and number not in self.owned:
+        if step.kind == "pairs" and number in self.program.handed_on:
+            rows.place = self.pairs[number].placed(self.graphs, self.edits)
+        elif self.program.counted and step.kind == "pairs" and number not in self.owned:
             self._count(self.pairs[number], rows)
         for done in (number, *step.reads):  # lists of all pairs: no longer than they are read
             if self.last.get(done, number) == number:
@@ -166,6 +170,6 @@ def step_rows_of(
     """
     check_loops(graphs, program)
     steps = _Steps(graphs, edits, program, kind, shared)
-    for step in program.steps:
+    for step in program.shared:
         steps.add(step)
     return steps.found

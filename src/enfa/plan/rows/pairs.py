@@ -9,7 +9,7 @@ import numpy as np
 from enfa.edits import Edits
 from enfa.graphs import GraphSet
 from enfa.plan.rows import hubs
-from enfa.plan.rows._pairs import join_pairs, list_all, pass_between
+from enfa.plan.rows._pairs import join_pairs, list_all, pass_between, place_all
 from enfa.plan.rows._walk import deltas, root_rows
 from enfa.plan.rows.intern import KeyTable, packed
 
@@ -88,6 +88,13 @@ class PairRows:
         )
         none = np.full_like(self.base, -1)  # in the table to come, numbers of this one mean something else
         return PairRows(none, ptr, node[: ptr[-1]], row[: ptr[-1]], np.ones_like(self.complete))
+
+    def placed(self, graphs: GraphSet, edits: Edits) -> np.ndarray:
+        """int32: the row of every pair, by subgraph and then by node."""
+        nodes = np.diff(graphs.node_ptr)[edits.graph]
+        found = np.empty(int(edits.sizes(graphs).sum()), np.int32)
+        place_all(graphs.node_ptr[edits.graph], nodes, self.complete, self.base, self.ptr, self.node, self.row, found)
+        return found
 
     def of_nodes(self, rows: np.ndarray) -> PairRows:
         """Every pair has its node's row. ``self`` says which pairs there are."""

@@ -22,6 +22,11 @@ __all__ = ["first_layers", "shorter"]
 
 def _layers(program: Program) -> int:
     """How many steps of messages there are between the start and the pools, where there is nothing else."""
+    if program.unshared is not None:
+        raise ValueError(
+            f"Expected rows that are shared in all steps to cut layers off, got none shared from step {program.unshared} on: "
+            f"compile with unshared=None"
+        )
     layers = len(program.steps) - 3
     edges = [step.edges for step in program.steps[1:-2]]
     chain = [Step("propagate", "pairs", (i,), edges[i]) for i in range(len(edges))]

@@ -45,7 +45,9 @@ def _read(step: Step, read: int, rows: StepRows, lists: Lists) -> list[Lists]:
     return found
 
 
-def rows_by_graph(rows: list[StepRows], program: Program, node_ptr: np.ndarray, sub_ptr: np.ndarray) -> list[Lists]:
+def rows_by_graph(
+    rows: list[StepRows], program: Program, node_ptr: np.ndarray, sub_ptr: np.ndarray, pair_ptr: np.ndarray
+) -> list[Lists]:
     """For every step the rows of each graph, each once, and, where rows are counted, what each stands for in the graph.
 
     Cost: a pass over the rows that each graph has; over their messages, too, where rows that nothing reads were left out.
@@ -57,7 +59,7 @@ def rows_by_graph(rows: list[StepRows], program: Program, node_ptr: np.ndarray, 
         if mine.count_ptr is not None and mine.count_row is not None and mine.count is not None:
             parts.append((mine.count_ptr, mine.count_row, mine.count))
         elif mine.place is not None:
-            ptr = {"nodes": node_ptr, "subgraphs": sub_ptr}.get(step.kind, np.arange(len(node_ptr)))
+            ptr = {"pairs": pair_ptr, "nodes": node_ptr, "subgraphs": sub_ptr}.get(step.kind, np.arange(len(node_ptr)))
             parts.append((ptr, mine.place, np.ones(len(mine.place), np.int64)))
         for later, other in found.items():
             above = program.steps[later]

@@ -92,7 +92,7 @@ class Cutter:
         self.pool, self.runs = len(rows) - 2, runs_of(rows)
         runs = self.runs.tables
         s = slicer.sources
-        every = rows_by_graph(rows, s.program, s.node_ptr, s.sub_ptr)
+        every = rows_by_graph(rows, s.program, s.node_ptr, s.sub_ptr, s.pair_ptr)
         self.rows = [by_graph(lists, run, slicer.copies_type) for lists, run in zip(every, runs)]
         lists = rows[self.pool].lists
         assert lists is not None

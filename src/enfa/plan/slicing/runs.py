@@ -30,7 +30,7 @@ def is_chain(program: Program) -> bool:
     steps = program.steps
     chain = [Step("propagate", "pairs", (i,), edges=step.edges) for i, step in enumerate(steps[1:-2])]
     pools = [Step("pool", "subgraphs", (len(steps) - 3,)), Step("pool", "graphs", (len(steps) - 2,))]
-    return len(chain) > 0 and steps[0].op == "start" and list(steps[1:]) == chain + pools
+    return program.unshared is None and len(chain) > 0 and steps[0].op == "start" and list(steps[1:]) == chain + pools
 
 
 @dataclass

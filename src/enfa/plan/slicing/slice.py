@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from enfa.edits import Edits
+from enfa.graphs import GraphSet
 from enfa.plan.arrays import tensor
 from enfa.plan.derived.lowered import lowered_keys
 from enfa.plan.derived.order import each_once
@@ -17,6 +19,7 @@ from enfa.plan.rows.intern import KeyTable
 from enfa.plan.slicing.held import Held
 from enfa.plan.slicing.making import Making
 from enfa.plan.slicing.sources import Bags, Sources
+from enfa.plan.slicing.unshared import unshared_tables
 from enfa.plan.table import Plan, Table
 
 __all__ = ["Slicer", "Sources"]
@@ -25,8 +28,11 @@ __all__ = ["Slicer", "Sources"]
 class Slicer:
     """Cuts plans out of distinct rows. Not thread-safe."""
 
-    def __init__(self, rows: list[StepRows], sources: Sources, cls: type[Plan] = Plan) -> None:
-        self.rows, self.sources, self.cls = rows, sources, cls
+    def __init__(
+        self, rows: list[StepRows], sources: Sources, cls: type[Plan] = Plan, graphs: tuple[GraphSet, Edits] | None = None
+    ) -> None:
+        """``graphs``: where some steps share no rows."""
+        self.rows, self.sources, self.cls, self.graphs = rows, sources, cls, graphs
         # by dataset, not by batch: plans of one dataset differ in nothing but sizes
         self.copies_type = np.int32 if int(sources.sub_size.sum()) < 2**31 else np.int64
         self._held: dict[int, Held] = {}
@@ -90,6 +96,10 @@ class Slicer:
         bags = Bags(self.sources, np.asarray(graphs, np.int64), subs)
         cut = Making(self, bags)
         tables = [cut.table(number) for number in reversed(range(len(self.rows)))][::-1]
+        if self.graphs is not None:
+            every, edits = self.graphs
+            chosen = every.subset(bags.graphs), edits.subset(every, bags.graphs, subs)
+            tables += unshared_tables(self.sources.program, *chosen, tables, self.copies_type)
         return self.assembled(bags, cut.wanted[0].rows, tables)
 
     def assembled(self, bags: Bags, start: np.ndarray, tables: list[Table]) -> Plan:
@@ -110,6 +120,7 @@ class Slicer:
             tables=tables, num_nodes=bags.count["nodes"], num_subgraphs=bags.count["subgraphs"],
             degrees=tensor(degree.astype(np.int64)) if s.program.steps[0].degrees else None,
             limits=s.limits, categories=s.categories, root_nodes=bags.roots(s.root), graph_ids=tensor(bags.graphs),
+            unshared=s.program.unshared,
         )  # fmt: skip
         plan.cache["feature"] = each_once(len(start))  # what ``derive.readers`` would find
         return plan

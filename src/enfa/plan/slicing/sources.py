@@ -35,6 +35,11 @@ class Sources:
         self.limits = largest_value(arrays["x"]), largest_value(arrays["edge_attr"])
         self.edge_attr, self.edge_mark = edge_tables_of(program, arrays["edge_attr"], arrays["edge_marks"])
 
+    @property
+    def pair_ptr(self) -> np.ndarray:
+        """int64 [G+1]: where the pairs of each graph begin."""
+        return np.concatenate([[0], np.cumsum(self.sub_size)])[self.sub_ptr]
+
 
 class Bags:
     """Some graphs and their bags, or parts of these (``subs``): what is counted of each kind, and where it stands."""
@@ -44,6 +49,7 @@ class Bags:
         self.sub, self.subs = chosen_subgraphs(sources.sub_ptr, graphs, subs)  # and how many of each graph
         self._nodes = sources.node_ptr[graphs + 1] - sources.node_ptr[graphs]
         pairs = int(sources.sub_size[self.sub].sum())
+        self._sizes = sources.sub_size
         self.count = {"pairs": pairs, "nodes": int(self._nodes.sum()), "subgraphs": len(self.sub), "graphs": len(graphs)}
 
     @cached_property
@@ -59,4 +65,8 @@ class Bags:
 
     def placed(self, kind: str) -> np.ndarray:
         """Numbers in the whole dataset."""
-        return {"nodes": lambda: self.node, "subgraphs": lambda: self.sub, "graphs": lambda: self.graphs}[kind]()
+        found = {"nodes": lambda: self.node, "subgraphs": lambda: self.sub, "graphs": lambda: self.graphs}
+        return found.get(kind, self._pairs)()
+
+    def _pairs(self) -> np.ndarray:
+        return ranges((np.cumsum(self._sizes) - self._sizes)[self.sub], self._sizes[self.sub])
