@@ -26,6 +26,7 @@ from enfa.plan.gradients import refuse_gradients
 from enfa.plan.make import sources_of_steps
 from enfa.plan.rows.arrange import arrange_steps
 from enfa.plan.rows.distinct import StepRows, step_rows_of
+from enfa.plan.rows.ending import check_unshared, end_of_sharing
 from enfa.plan.rows.merge import merge_steps
 from enfa.plan.step import Program
 from enfa.plan.table import Plan
@@ -99,6 +100,7 @@ def compile_program(
     threads: int | None = None,
     ahead: bool = True,
     dtype: Any = None,
+    unshared: int | str | None = None,
     checked: tuple[GraphSet, Edits, dict[str, Tensor]] | None = None,
 ) -> CompiledDataset:
     """Compile a PyG dataset, or a list of graphs, for one policy and one program. See :func:`enfa.compile`.
@@ -119,6 +121,9 @@ def compile_program(
         if value.requires_grad:
             raise ValueError(f"Expected '{name}' without a gradient to compile, got requires_grad=True: use enfa.make_plan")
     y = labels(dataset)
+    if unshared is not None and kind == "distinct":
+        apart = end_of_sharing(graphs, edits, program) if unshared == "auto" else unshared
+        program = check_unshared(replace(program, unshared=apart))  # type: ignore[arg-type]
     given, changed = fingerprint(graphs, edits, y, attr), None
     if dtype is not None:
         before = graphs, edits, attr

@@ -80,8 +80,8 @@ class Program:
     loops: bool = True
     counted: bool = True
     dropout: bool = False
-    unshared: int | None = None
     needs: frozenset[tuple[int, str]] = field(default=frozenset(), compare=False)
+    unshared: int | None = None
 
     @property
     def shared(self) -> tuple[Step, ...]:

@@ -35,10 +35,15 @@ class Sources:
         self.limits = largest_value(arrays["x"]), largest_value(arrays["edge_attr"])
         self.edge_attr, self.edge_mark = edge_tables_of(program, arrays["edge_attr"], arrays["edge_marks"])
 
+    @cached_property
+    def first_pair(self) -> np.ndarray:
+        """int64 [S+1]: where the pairs of each subgraph begin."""
+        return np.concatenate([[0], np.cumsum(self.sub_size)])
+
     @property
     def pair_ptr(self) -> np.ndarray:
         """int64 [G+1]: where the pairs of each graph begin."""
-        return np.concatenate([[0], np.cumsum(self.sub_size)])[self.sub_ptr]
+        return self.first_pair[self.sub_ptr]
 
 
 class Bags:
@@ -49,7 +54,7 @@ class Bags:
         self.sub, self.subs = chosen_subgraphs(sources.sub_ptr, graphs, subs)  # and how many of each graph
         self._nodes = sources.node_ptr[graphs + 1] - sources.node_ptr[graphs]
         pairs = int(sources.sub_size[self.sub].sum())
-        self._sizes = sources.sub_size
+        self._sources = sources
         self.count = {"pairs": pairs, "nodes": int(self._nodes.sum()), "subgraphs": len(self.sub), "graphs": len(graphs)}
 
     @cached_property
@@ -69,4 +74,4 @@ class Bags:
         return found.get(kind, self._pairs)()
 
     def _pairs(self) -> np.ndarray:
-        return ranges((np.cumsum(self._sizes) - self._sizes)[self.sub], self._sizes[self.sub])
+        return ranges(self._sources.first_pair[self.sub], self._sources.sub_size[self.sub])
