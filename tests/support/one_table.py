@@ -19,10 +19,11 @@ def counted_rows(x: Tensor, copies: Tensor | None = None, identity: Tensor | Non
     none = torch.zeros(count, dtype=torch.int64, device=x.device)
     assert len(copies) == count
     table = Table(copies, int(copies.sum()))
-    table.cache["identity"] = torch.arange(count, device=x.device) if identity is None else identity
+    cache = torch.arange(count, device=x.device) if identity is None else identity
     bag = Bag(
         kind, Program((Step("start", "pairs"),), dropout=True), num_graphs=1, x_rows=x.new_zeros(1, 1), feature=none,
         mark_rows=x.new_zeros(1, 0), marked=none, of_graph=None, edge_rows=None, edge_mark_rows=x.new_zeros(0, 0),
         tables=[table], num_nodes=count, num_subgraphs=1,
     )  # fmt: skip
+    bag.cache["identity 0"] = cache
     return Rows(x, bag, 0)

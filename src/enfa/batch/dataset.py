@@ -35,7 +35,8 @@ class CompiledDataset:
     """What :func:`enfa.compile` returns. ``compiled[[3, 5]]`` is the plan of graphs 3 and 5.
 
     It holds the rows of every step and ``sources``, what these are made of; or ``graphs`` and edits, where every batch is
-    planned anew; or all of these, where rows are shared in the first steps only. Several threads may slice: they take turns. Several processes do not have to.
+    planned anew; or all of these, where rows are shared in the first steps only. Several threads may slice: they take turns.
+    Several processes do not have to.
     """
 
     def __init__(

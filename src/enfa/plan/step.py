@@ -69,10 +69,10 @@ class Program:
     ``share``: ``"dataset"``: rows may be shared between graphs; ``"graph"``: only within one.
     ``loops``: whether graphs may have self-loops. A model that puts its own in their place cannot tell them from other edges.
     ``counted``: whether the model reads how often rows count, as BatchNorm does. Where it does not, rows that nothing reads are
-    left out. ``unshared``: from this step on no row is shared: every pair, node and subgraph has its own, in order, which costs
-    less where sharing has nearly ended, because such tables are numbered alike; None: nowhere. ``dropout``: whether rows are dropped, by masks that are the same for all that is shared. ``needs``: what it reads
+    left out. ``dropout``: whether rows are dropped, by masks that are the same for all that is shared. ``needs``: what it reads
     of the tables beside their arrays, as (number of the step, name) from :mod:`enfa.plan.derived.needs`; two programs that
-    differ in nothing else run on each other's plans.
+    differ in nothing else run on each other's plans. ``unshared``: from this step on no row is shared: every pair, node and
+    subgraph has its own, in order. Where sharing has nearly ended that costs less, because such tables are numbered alike.
     """
 
     steps: tuple[Step, ...]

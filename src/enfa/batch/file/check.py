@@ -171,9 +171,9 @@ def _check_counts(program: Program, arrays: Arrays) -> None:
         raise CorruptFileError("Expected 'sources.root' within the nodes of each graph, got others")
     there = {"pairs": _by_graph(subs, arrays["sources.sub_size"]), "nodes": np.diff(nodes), "subgraphs": np.diff(subs)}
     for number, step in enumerate(program.shared):
-        if step.kind == "pairs" and number in program.handed_on:
-            if len(arrays[f"step{number}.place"]) != there["pairs"].sum():
-                raise CorruptFileError(f"Expected a row of every pair in 'step{number}.place', got another number of them")
+        listed = step.kind == "pairs" and number in program.handed_on
+        if listed and len(arrays[f"step{number}.place"]) != there["pairs"].sum():
+            raise CorruptFileError(f"Expected a row of every pair in 'step{number}.place', got another number of them")
         name = f"step{number}.count"
         if name in arrays and step.kind in there:
             found = _by_graph(arrays[f"{name}_ptr"], arrays[name])

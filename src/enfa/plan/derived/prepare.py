@@ -83,8 +83,8 @@ def lean(plan: P, needs: Needs) -> P:
         read[id(table)] |= names[number]
     leaner = {key: _table(table, read[key], plan.program.counted) for key, table in tables.items()}
     ways = [(number, int(name[4:])) for number, of in names.items() for name in of if name.startswith("way ")]
-    ways = [f"{begin} {end}" for begin, end in ways if not plan.numbered_alike(begin, end)]
-    keys = [f"{part} {way}" for way in ways for part in ("found", "way")] + sorted(names[PLAN])
+    apart = [f"{begin} {end}" for begin, end in ways if not plan.numbered_alike(begin, end)]
+    keys = [f"{part} {way}" for way in apart for part in ("found", "way")] + sorted(names[PLAN])
     keys += [f"identity {number}" for number, of in sorted(names.items()) if "identity" in of]
     new = plan.changed(tables=[leaner[id(table)] for table in plan.tables])
     new.cache = {key: plan.cache[key] for key in keys}

@@ -179,6 +179,7 @@ def slots_of(plan: Plan) -> dict[int, Slot]:
             walk.put(found, rows_of(plan, int(numbers[0])))
         elif kind in ("found", "way") and found is not None:
             rows, read = (rows_of(plan, int(number)) for number in numbers)
+            assert rows is not None
             if kind == "found":
                 walk.put(found, rows, _last(read))
             else:

@@ -1,6 +1,6 @@
 """Where sharing ends: the step from which on nearly every pair has a row of its own anyway.
 
-From there on distinct rows save next to nothing, and cost lists of their own in every step and a gather wherever two steps meet.
+From there on distinct rows save next to nothing, and cost lists of their own in every step, and gathers where two steps meet.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ __all__ = ["check_unshared", "end_of_sharing"]
 
 SAMPLE = 128  # graphs: about as many as a batch has, in which less is shared than in a dataset
 MORE = 0.15  # so many more rows, at most, than if all were shared
-FEWEST = 3  # steps of pairs behind it: for fewer it is not worth while
+FEWEST = 3  # steps of pairs behind it, for fewer it is not worth while;
+SMALLEST = 20_000  # and pairs of the sample
 
 
 def end_of_sharing(graphs: GraphSet, edits: Edits, program: Program) -> int | None:
     """A step for ``program.unshared``, from the distinct rows of some graphs; None where sharing goes on."""
-    if not program.counted:
-        return None
     rng = np.random.default_rng(0)
     chosen = np.sort(rng.permutation(graphs.num_graphs)[:SAMPLE])
     some, of_some = graphs.subset(chosen), edits.subset(graphs, chosen)
+    pairs = int(of_some.sizes(some).sum())
+    if not program.counted or pairs < SMALLEST:
+        return None
     whole = replace(program, unshared=None)
     rows = step_rows_of(some, of_some, whole, start_kinds(some, program.share)[0])
-    pairs = int(of_some.sizes(some).sum())
     # what is spread is written where it is added to something
     of_pairs = np.array([step.kind == "pairs" and step.op != "spread" for step in program.steps])
     shared = np.array([len(found.keys) for found in rows])

@@ -20,8 +20,9 @@ __all__ = ["unshared_tables"]
 
 
 def unshared_tables(program: Program, graphs: GraphSet, edits: Edits, shared: list[Table], copies: Any) -> list[Table]:
-    """``graphs`` and ``edits``: of the batch. ``shared``: its tables with shared rows, which say where each pair stands, in those
-    that are read here; they forget it."""
+    """``graphs`` and ``edits``: of the batch. ``shared``: its tables with shared rows. Those of pairs that are read here say which
+    row each pair has, and forget it.
+    """
     kind = torch.int32 if copies is np.int32 else torch.int64
     written, found = Written(graphs, edits, any(step.edges for step in program.steps), kind), []
     place: dict[int, Tensor] = {}
@@ -52,7 +53,8 @@ def _reading(table: Table, step: Step, place: Mapping[int, Tensor]) -> Table:
         links = table.links
         new.links = Links(at(links.self_row, first), links.in_ptr, at(links.in_row, first), links.in_edge)
     elif table.sums is not None:
-        new.sums = Sums(table.sums.ptr, at(table.sums.row, first), table.sums.count)
+        # copies: batches are written list by list, so that none may be part of two
+        new.sums = Sums(table.sums.ptr.clone(), at(table.sums.row, first), table.sums.count.clone())
     else:
         assert table.own is not None
         new.own = at(table.own, first)
