@@ -2,5 +2,6 @@
 
 from enfa.nn.models.ds import DSGNN
 from enfa.nn.models.dss import DSSGNN
+from enfa.nn.models.sswl import SSWLGNN
 
-__all__ = ["DSGNN", "DSSGNN"]
+__all__ = ["DSGNN", "DSSGNN", "SSWLGNN"]
