@@ -10,7 +10,7 @@ import enfa
 from enfa.testing import degenerate_graphs, random_graphs
 
 
-@pytest.mark.parametrize("model", [enfa.DSGNN, enfa.DSSGNN, enfa.SSWLGNN])
+@pytest.mark.parametrize("model", [enfa.DSGNN, enfa.DSSGNN, enfa.SSWLGNN, enfa.SUN])
 @pytest.mark.parametrize(
     ("options", "kind", "message"),
     [

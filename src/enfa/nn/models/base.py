@@ -18,7 +18,7 @@ from enfa.nn.encode import EdgeEncoder, NodeEncoder
 from enfa.nn.ops.linear import through
 from enfa.nn.rowwise.rows import Rows
 
-__all__ = ["JKS", "READOUTS", "SubgraphGNN", "SubgraphLayer"]
+__all__ = ["JKS", "READOUTS", "SubgraphGNN", "SubgraphLayer", "embedding_gine"]
 
 READOUTS = ("sum", "mean", "max", "root", "node")
 BAGS = ("mean", "sum")
@@ -47,6 +47,17 @@ class SubgraphLayer(nn.Module):
         if self.training and self.dropout.p > 0.0 and h.bag.kind != "full":
             raise ValueError("Expected the full plan for independent dropout masks: other plans share rows")
         return h.of(F.dropout(h.value, self.dropout.p, self.training))
+
+
+def embedding_gine(
+    edges: EdgeEncoder, width: int, hidden: int, edge_dim: int, norm: str | None, draw: Callable[[Tensor], Any]
+) -> nn.Module:
+    """GINE with eps learnt, and with an embedding of its own of edges that are one-hot, which ``draw`` initialises."""
+    floats = isinstance(edges.channels, int)
+    conv: Any = make_conv("gine", width, hidden, edge_dim, norm, train_eps=True, edge_bias=floats)
+    if not floats:
+        draw(conv.edge.weight)
+    return conv
 
 
 class SubgraphGNN(nn.Module):

@@ -12,7 +12,7 @@ from enfa.nn.bag.bag import Bag
 from enfa.nn.convs import make_conv
 from enfa.nn.convs.base import make_norm, mlp
 from enfa.nn.encode import OneHotEdges, SumEncoder
-from enfa.nn.models.base import ConvLike, SubgraphGNN, SubgraphLayer
+from enfa.nn.models.base import ConvLike, SubgraphGNN, SubgraphLayer, embedding_gine
 from enfa.nn.rowwise.rows import Rows
 
 __all__ = ["SSWLGNN"]
@@ -80,11 +80,8 @@ class SSWLGNN(SubgraphGNN):
             return make_conv(conv, width, hidden, edge_dim, norm, train_eps=True, relu=True)
         if conv != "gine" or self.edge_encoder is None:
             return make_conv(conv, width, hidden, edge_dim, norm)
-        floats = isinstance(self.edge_encoder.channels, int)
-        found: Any = make_conv(conv, width, hidden, edge_dim, norm, train_eps=True, edge_bias=floats)
-        if not floats:
-            nn.init.xavier_uniform_(found.edge.weight)  # as OGB draws bond embeddings
-        return found
+        # drawn as OGB draws bond embeddings
+        return embedding_gine(self.edge_encoder, width, hidden, edge_dim, norm, nn.init.xavier_uniform_)
 
     def make_subgraph_mlp(self, pooled: int, hidden: int, norm: str | None) -> nn.Module:
         return nn.Sequential(*mlp(pooled, hidden, norm), make_norm(norm, hidden), nn.ReLU())
