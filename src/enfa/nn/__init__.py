@@ -1,7 +1,7 @@
 """Running models on plans."""
 
 from enfa.nn.cuda.captured import GraphedForward, GraphedStep
-from enfa.nn.models import DSGNN, DSSGNN, SSWLGNN, SUN
+from enfa.nn.models import DSGNN, DSSGNN, SSWLGNN, SUN, Subgraphormer
 from enfa.nn.ops.norm import CountedBatchNorm
 from enfa.nn.rooted import link_places, root_nodes
 
@@ -13,6 +13,7 @@ __all__ = [
     "CountedBatchNorm",
     "GraphedForward",
     "GraphedStep",
+    "Subgraphormer",
     "link_places",
     "root_nodes",
 ]

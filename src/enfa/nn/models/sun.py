@@ -59,29 +59,30 @@ class SUNLayer(SubgraphLayer):
     def __init__(self, pool: str, make: Callable[[str], nn.Module], *layer: Any) -> None:
         super().__init__(*layer)
         self.pool = pool
-        for name in ("seen", "root"):  # convs on the mean over the bag, and those of roots
-            self.add_module(f"{name}_conv", make("conv"))
-            self.add_module(f"{name}_norm", make("norm"))
+        self.seen_conv, self.seen_norm = make("conv"), make("norm")
+        self.root_conv, self.root_norm = make("conv"), make("norm")
         self.root_seen_conv, self.root_seen_norm = make("conv"), make("norm")
         self.vv, self.kk, self.kv, self.pooled, self.root_vv, self.root_pooled = (make("mlp") for _ in range(6))
 
     def update(self, bag: Bag, h: Rows, edge: Rows | None) -> Rows:
         """Of everything the left half of the channels is for rows (k, v) with v != k, the right half for roots, (k, k)."""
-        root: Any = bag.mark[:, :1] > 0
-        at_pair = torch.cat([
+        marks: Any = bag.mark
+        root = marks[:, :1] > 0
+        at_pair: Any = torch.cat([
             _among(self.norm, bag.propagate(self.conv, h, edge), ~root) + self.kv(h),
             _among(self.root_norm, bag.propagate(self.root_conv, h, edge), root),
         ], 1)  # fmt: skip
         own, seen = bag.diagonal(h), bag.across(h, "mean")  # (v, v); the mean of (k, v) over k
-        of_node = torch.cat([
+        of_node: Any = torch.cat([
             self.vv(own) + self.seen_norm(bag.propagate(self.seen_conv, seen, edge)),
             self.root_vv(own) + self.root_seen_norm(bag.propagate(self.root_seen_conv, seen, edge)),
         ], 1)  # fmt: skip
         pooled = bag.pool(h, self.pool)  # of all (k, v) over v
-        of_subgraph = torch.cat([self.kk(bag.root(h)) + self.pooled(pooled), self.root_pooled(pooled)], 1)
+        of_subgraph: Any = torch.cat([self.kk(bag.root(h)) + self.pooled(pooled), self.root_pooled(pooled)], 1)
         out: Any = at_pair + bag.spread(of_node) + bag.spread(of_subgraph)
         others, roots = out.chunk(2, 1)
-        return torch.where(root, roots, others).relu()
+        chosen: Any = torch.where(root, roots, others)
+        return chosen.relu()
 
 
 def _among(norm: nn.Module, h: Rows, rows: Rows) -> Any:
