@@ -18,7 +18,7 @@ from enfa.edits import (
     Subgraph,
     Subsample,
 )
-from enfa.nn import DSGNN, DSSGNN, CountedBatchNorm
+from enfa.nn import DSGNN, DSSGNN, SSWLGNN, SUN, CountedBatchNorm, Subgraphormer
 from enfa.nn.bag import Bag, Rows, compile, lift, load_compiled, make_plan, trace
 from enfa.plan.step import Program
 
@@ -27,6 +27,8 @@ __version__ = "0.1.0"
 __all__ = [
     "DSGNN",
     "DSSGNN",
+    "SSWLGNN",
+    "SUN",
     "Bag",
     "CompiledDataset",
     "CountedBatchNorm",
@@ -41,6 +43,7 @@ __all__ = [
     "Reconstruction",
     "Rows",
     "Subgraph",
+    "Subgraphormer",
     "Subsample",
     "compile",
     "lift",

@@ -103,6 +103,10 @@ OWN: dict[str, Any] = {
     "dss": _own("gin", enfa.DSSGNN, context="dss"),
     "dss, gcn": _own("gcn", enfa.DSSGNN, context="mpnn"),
     "mpnn": _own("gine", enfa.DSSGNN, context="mpnn"),
+    "sswl": _own("gine", enfa.SSWLGNN),
+    "sswl, gin": _own("gin", enfa.SSWLGNN),
+    "sun": lambda: enfa.SUN([5, 3], WIDTH, 2, 2, "gine", edge_channels=[8, 3]),
+    "attention": lambda: enfa.Subgraphormer([5, 3], WIDTH, 2, 2, "transformer", 2, edge_channels=[8, 3]),
     "root": _own("gine", readout="root"),
     "sage": lambda: enfa.DSGNN([5, 3], WIDTH, 2, 2, lambda ins, outs: SAGEConv(ins, outs), jk="concat"),
 }

@@ -1,16 +1,19 @@
 """Running models on plans."""
 
 from enfa.nn.cuda.captured import GraphedForward, GraphedStep
-from enfa.nn.models import DSGNN, DSSGNN
+from enfa.nn.models import DSGNN, DSSGNN, SSWLGNN, SUN, Subgraphormer
 from enfa.nn.ops.norm import CountedBatchNorm
 from enfa.nn.rooted import link_places, root_nodes
 
 __all__ = [
     "DSGNN",
     "DSSGNN",
+    "SSWLGNN",
+    "SUN",
     "CountedBatchNorm",
     "GraphedForward",
     "GraphedStep",
+    "Subgraphormer",
     "link_places",
     "root_nodes",
 ]

@@ -13,7 +13,7 @@ from enfa.graphs.numbers import is_whole, whole
 from enfa.nn.bag.bag import Bag
 from enfa.nn.rowwise.rows import Rows
 
-__all__ = ["Categorical", "EdgeEncoder", "NodeEncoder"]
+__all__ = ["Categorical", "EdgeEncoder", "NodeEncoder", "OneHotEdges", "SumEncoder"]
 
 _PRODUCT = 2**24  # entries of a 0-1 matrix: beyond that, numbers of nodes stand for features, and rows are looked up
 
@@ -42,6 +42,21 @@ class Categorical(nn.Module):
         # adding up the gradients of an embedding's rows would sort on a GPU or add atomically
         there = self.weight.new_zeros(len(values), len(self.weight)).scatter_(1, values + self.first, 1.0)
         return there @ self.weight
+
+
+class OneHot(nn.Module):
+    """A channel for every value of every column."""
+
+    first: Tensor
+    eye: Tensor
+
+    def __init__(self, cardinalities: Sequence[int]) -> None:
+        super().__init__()
+        self.register_buffer("first", torch.tensor([0, *cardinalities[:-1]]).cumsum(0), persistent=False)
+        self.register_buffer("eye", torch.eye(sum(cardinalities)), persistent=False)
+
+    def forward(self, values: Tensor) -> Tensor:
+        return self.eye[values + self.first].sum(1)
 
 
 def _channels(name: str, given: int | Sequence[int]) -> int | Sequence[int]:
@@ -109,6 +124,22 @@ class NodeEncoder(Encoder):
         return self.encoded(bag.x, marks)
 
 
+class SumEncoder(NodeEncoder):
+    """Rows of table 0: an embedding of the features plus one of the mark, where the mark is one-hot: of a distance, say."""
+
+    def __init__(self, channels: int | Sequence[int], hidden_channels: int, mark_channels: int) -> None:
+        super().__init__(channels, hidden_channels, mark_channels)
+        if isinstance(self.channels, int):
+            self.embed = nn.Linear(self.channels, hidden_channels)
+        self.mark = nn.Linear(self.mark_channels, hidden_channels, bias=False)
+        nn.init.normal_(self.mark.weight)  # as an nn.Embedding is drawn
+        self.out_channels = hidden_channels
+
+    def encoded(self, rows: Any, marks: Any) -> Rows:
+        features = rows.of(self.embed(rows.value))
+        return features + self.mark(marks.to(features.dtype)) if self.mark_channels else features
+
+
 class EdgeEncoder(Encoder):
     """A row for every kind of edge."""
 
@@ -126,3 +157,13 @@ class EdgeEncoder(Encoder):
         rows = bag.edge_attr
         _check("edge attributes", self.channels, rows.value, bag.limits[1])
         return self.encoded(rows, marks)
+
+
+class OneHotEdges(EdgeEncoder):
+    """A row for every kind of edge, categorical columns one-hot: for convs that embed edges by weights of their own."""
+
+    def __init__(self, channels: int | Sequence[int], hidden_channels: int, mark_channels: int) -> None:
+        super().__init__(channels, hidden_channels, mark_channels)
+        if isinstance(self.embed, Categorical):
+            self.embed = OneHot(self.embed.cardinalities)
+            self.out_channels = len(self.embed.eye) + self.mark_channels

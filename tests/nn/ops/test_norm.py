@@ -157,3 +157,42 @@ def test_convert_replaces_every_batchnorm_and_keeps_its_state() -> None:
     assert CountedBatchNorm.convert(new) is new  # once is enough
     alone = CountedBatchNorm.convert(nn.BatchNorm1d(2))
     assert type(alone) is CountedBatchNorm
+
+
+@pytest.mark.parametrize("train", [True, False], ids=["train", "eval"])
+@pytest.mark.parametrize("linear", [False, True], ids=["", "behind a linear"])
+def test_among_some_rows_is_batchnorm_of_these(linear: bool, train: bool) -> None:
+    ordinary, counted = _pair({})
+    ordinary.train(train), counted.train(train)
+    first = nn.Linear(3, 3, dtype=torch.float64) if linear else nn.Identity()
+    x = torch.randn(5, 3, dtype=torch.float64, requires_grad=True)
+    copies, there = torch.tensor([3, 1, 0, 4, 2]), torch.tensor([True, False, True, True, False])
+    some = (copies * there).bool()
+    expected = ordinary(first(x.repeat_interleave(copies * there, 0)))
+    rows = counted_rows(x, copies)
+    found = counted(first(rows), rows.of(there[:, None])).value
+    torch.testing.assert_close(found[some].repeat_interleave(copies[some], 0), expected)
+    wanted = torch.autograd.grad(expected.square().sum(), [x, ordinary.weight, ordinary.bias])
+    got = torch.autograd.grad((found[some].square() * copies[some, None]).sum(), [x, counted.weight, counted.bias])
+    torch.testing.assert_close(got, wanted)
+    torch.testing.assert_close(dict(counted.named_buffers()), dict(ordinary.named_buffers()))
+
+
+def test_among_no_rows_leaves_the_statistics_as_they_are() -> None:
+    ordinary, counted = _pair({})
+    ordinary(torch.zeros(0, 3, dtype=torch.float64))
+    rows = counted_rows(torch.randn(2, 3, dtype=torch.float64), torch.tensor([3, 1]))
+    assert bool(counted(rows, rows.of(torch.zeros(2, 1, dtype=torch.bool))).value.isfinite().all())
+    torch.testing.assert_close(dict(counted.named_buffers()), dict(ordinary.named_buffers()))
+    with pytest.raises(ValueError, match=r"^Expected more than 1 of the pairs to compute BatchNorm statistics, got 1$"):
+        counted(rows, rows.of(torch.tensor([[False], [True]])))
+
+
+def test_among_takes_rows_of_bools() -> None:
+    counted = CountedBatchNorm(3)
+    rows = counted_rows(torch.randn(2, 3), torch.tensor([3, 1]))
+    for wrong in (rows, rows.of(torch.ones(2, dtype=torch.bool)), torch.ones(2, 1, dtype=torch.bool)):
+        with pytest.raises(TypeError, match=r"^Expected bool Rows \[rows, 1\] for a BatchNorm among some rows, got "):
+            counted(rows, wrong)
+    with pytest.raises(TypeError, match=r"^Expected Rows for a BatchNorm among some of them, got a tensor"):
+        counted(rows.value, rows.of(torch.ones(2, 1, dtype=torch.bool)))

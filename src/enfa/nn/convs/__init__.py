@@ -19,13 +19,17 @@ CONVS: dict[str, Callable[..., Conv]] = {"gin": GIN, "gine": GINE, "graphconv": 
 
 
 def make_conv(
-    conv: str | Callable[[int, int], nn.Module], in_channels: int, out_channels: int, edge_dim: int, norm: str | None
-) -> nn.Module:
-    """A conv by name, or one made by the user's callable ``(in_channels, out_channels) -> conv``, of PyG or of this package."""
+    conv: str | Callable[[int, int], nn.Module], in_channels: int, out_channels: int, edge_dim: int, norm: str | None,
+    **options: bool,
+) -> nn.Module:  # fmt: skip
+    """A conv by name, or one made by the user's callable ``(in_channels, out_channels) -> conv``, of PyG or of this package.
+
+    ``options`` are those of the conv of this name.
+    """
     if isinstance(conv, str):
         if conv not in CONVS:
             raise unknown("conv", conv, CONVS)
-        return CONVS[conv](in_channels, out_channels, edge_dim, norm)
+        return CONVS[conv](in_channels, out_channels, edge_dim, norm, **options)
     if not callable(conv):
         raise TypeError(f"Expected conv to be a name or a callable (in, out) -> conv, got {conv!r}")
     return conv(in_channels, out_channels)

@@ -32,11 +32,10 @@ def make_norm(norm: str | None, channels: int) -> nn.Module:
     raise unknown("norm", norm, [str(n) for n in NORMS])
 
 
-def mlp(in_channels: int, out_channels: int, norm: str | None) -> nn.Sequential:
-    """The update of GIN: linear, norm, ReLU, linear."""
-    return nn.Sequential(
-        nn.Linear(in_channels, out_channels), make_norm(norm, out_channels), nn.ReLU(), nn.Linear(out_channels, out_channels)
-    )
+def mlp(in_channels: int, out_channels: int, norm: str | None, inside: int | None = None) -> nn.Sequential:
+    """The update of GIN: linear, norm, ReLU, linear. ``inside``: how wide it is in between; as its output where not given."""
+    wide = out_channels if inside is None else inside
+    return nn.Sequential(nn.Linear(in_channels, wide), make_norm(norm, wide), nn.ReLU(), nn.Linear(wide, out_channels))
 
 
 class Conv(nn.Module):

@@ -56,27 +56,41 @@ class _Listed(torch.autograd.Function):
 
 
 class GINE(Conv):
-    """MLP(x_v + sum of relu(x_u + W e_uv) over edges u -> v), with eps = 0."""
+    """MLP((1 + eps) x_v + sum of relu(x_u + W e_uv + b) over edges u -> v), with eps = 0, or learnt where ``train_eps``.
+
+    ``edge_bias=False`` leaves out b: W is an embedding then, of edges that are one-hot.
+    """
 
     reads_edges = True
-    links = ("merged kinds", "kinds")
+    links: tuple[str, ...] = ("merged kinds", "kinds")
 
-    def __init__(self, in_channels: int, out_channels: int, edge_dim: int, norm: str | None) -> None:
+    def __init__(
+        self, in_channels: int, out_channels: int, edge_dim: int, norm: str | None, train_eps: bool = False,
+        edge_bias: bool = True,
+    ) -> None:  # fmt: skip
         super().__init__()
-        self.edge = nn.Linear(edge_dim, in_channels)
+        self.edge = nn.Linear(edge_dim, in_channels, bias=edge_bias)
+        self.eps = nn.Parameter(torch.zeros(1)) if train_eps else None
+        if train_eps:
+            self.links = (*self.links, "self_row", "self")
         self.update = mlp(in_channels, out_channels, norm)
 
     def messages(self, rows: Tensor, links: Links, edge: Tensor | None, degree: Degrees) -> Tensor:
         if edge is None:
             raise ValueError("Expected edge attributes for conv='gine', which reads them: bag.propagate(conv, h, edge_attr)")
-        features = linear_of(edge, self.edge.weight, self.edge.bias)
+        found = self._summed(rows, links, linear_of(edge, self.edge.weight, self.edge.bias))
+        return found if self.eps is None else found + self.eps * gather(rows, links.self_row, links.cache, "self")
+
+    @staticmethod
+    def _summed(rows: Tensor, links: Links, features: Tensor) -> Tensor:
+        """[R, in]: each row and its messages. ``features`` [edge kinds, in]."""
         if accelerated(rows):
             from enfa.nn.triton.gine import gine_sum
 
-            merged, kinds = merged_map(links, len(rows), kinds=True), kind_lists(links, len(edge))
+            merged, kinds = merged_map(links, len(rows), kinds=True), kind_lists(links, len(features))
             return gine_sum(rows, features, merged, kinds)
         if links.in_row.is_meta:  # a lean plan has both orders and nothing else
-            both = merged_map(links, len(rows), kinds=True), kind_lists(links, len(edge))
+            both = merged_map(links, len(rows), kinds=True), kind_lists(links, len(features))
             return _Listed.apply(rows, features, *both)
         sent = gather(rows, links.in_row, links.cache, "in")  # [M, in]
         message = torch.relu(sent + gather(features, links.in_edge, links.cache, "edge"))

@@ -18,7 +18,7 @@ from enfa.nn.encode import EdgeEncoder, NodeEncoder
 from enfa.nn.ops.linear import through
 from enfa.nn.rowwise.rows import Rows
 
-__all__ = ["JKS", "READOUTS", "SubgraphGNN", "SubgraphLayer"]
+__all__ = ["JKS", "READOUTS", "SubgraphGNN", "SubgraphLayer", "embedding_gine"]
 
 READOUTS = ("sum", "mean", "max", "root", "node")
 BAGS = ("mean", "sum")
@@ -49,11 +49,25 @@ class SubgraphLayer(nn.Module):
         return h.of(F.dropout(h.value, self.dropout.p, self.training))
 
 
+def embedding_gine(
+    edges: EdgeEncoder, width: int, hidden: int, edge_dim: int, norm: str | None, draw: Callable[[Tensor], Any]
+) -> nn.Module:
+    """GINE with eps learnt, and with an embedding of its own of edges that are one-hot, which ``draw`` initialises."""
+    floats = isinstance(edges.channels, int)
+    conv: Any = make_conv("gine", width, hidden, edge_dim, norm, train_eps=True, edge_bias=floats)
+    if not floats:
+        draw(conv.edge.weight)
+    return conv
+
+
 class SubgraphGNN(nn.Module):
     """Message passing on the bag, a pool over nodes, an MLP per subgraph, a pool over the bag, an MLP.
 
     Abstract: use :class:`~enfa.DSGNN` or :class:`~enfa.DSSGNN`, which say what the arguments mean.
     """
+
+    encoders: tuple[type[NodeEncoder], type[EdgeEncoder]] = (NodeEncoder, EdgeEncoder)
+    head_width = 1  # of its hidden layer, in hidden_channels
 
     def __init__(
         self,
@@ -87,18 +101,20 @@ class SubgraphGNN(nn.Module):
         num_layers, hidden = whole("num_layers", num_layers, 1), whole("hidden_channels", hidden_channels, 1)
         out_channels = whole("out_channels", out_channels, 1)
         self.readout, self.bag, self.jk, self.share = readout, bag, jk, share
-        self.encoder = NodeEncoder(in_channels, hidden, mark_channels)
-        edges = EdgeEncoder(0 if edge_channels is None else edge_channels, hidden, edge_mark_channels)
+        self.encoder = self.encoders[0](in_channels, hidden, mark_channels)
+        edges = self.encoders[1](0 if edge_channels is None else edge_channels, hidden, edge_mark_channels)
         self.edge_encoder = edges if edges.out_channels else None
         rest = (conv, edges.out_channels, norm, dropout, independent_dropout, residual)
         widths = [self.encoder.out_channels, *[hidden] * (num_layers - 1)]
         self.layers = nn.ModuleList(self.layer(width, hidden, *rest) for width in widths)
         self._check_edges(conv, edge_channels, edge_mark_channels)
         pooled = hidden * (num_layers if jk == "concat" else 1)
-        self.subgraph_mlp = nn.Sequential(nn.Linear(pooled, hidden), nn.ReLU())
-        self.head = nn.Sequential(
-            nn.Linear(hidden, hidden), nn.ReLU(), nn.Dropout(dropout), nn.Linear(hidden, out_channels)
-        )
+        self.subgraph_mlp = self.make_subgraph_mlp(pooled, hidden, norm)
+        wide = hidden * self.head_width
+        self.head = nn.Sequential(nn.Linear(hidden, wide), nn.ReLU(), nn.Dropout(dropout), nn.Linear(wide, out_channels))
+
+    def make_subgraph_mlp(self, pooled: int, hidden: int, norm: str | None) -> nn.Module:
+        return nn.Sequential(nn.Linear(pooled, hidden), nn.ReLU())
 
     def layer(
         self, width: int, hidden: int, conv: ConvLike, edge_dim: int, norm: str | None, *options: Any
@@ -128,6 +144,9 @@ class SubgraphGNN(nn.Module):
             return found if bag.rooted is None else found.index_select(0, bag.rooted)
         if self.readout == "node":
             return bag.each(self.subgraph_mlp(bag.across(h, "mean")))
+        return self.pooled(bag, h)
+
+    def pooled(self, bag: Bag, h: Rows) -> Tensor:
         return bag.pool(self.subgraph_mlp(bag.pool(h, self.readout)), self.bag)
 
     def _check_edges(self, conv: ConvLike, edge_channels: Any, edge_mark_channels: int) -> None:

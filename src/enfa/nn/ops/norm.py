@@ -22,9 +22,13 @@ class CountedBatchNorm(nn.BatchNorm1d):
     ``CountedBatchNorm.convert(module)`` replaces every BatchNorm in a module.
     """
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, among: Any = None) -> Tensor:
+        """``among``, of Rows: bool Rows [rows, 1], which of them the statistics are taken of. In training the others come out
+        as the bias, and no gradient comes from them: for a model that puts something else in their place."""
         if has_torch_function_unary(x):  # Rows of a bag bring their own counts
-            return handle_torch_function(CountedBatchNorm.forward, (x,), self, x)
+            return handle_torch_function(CountedBatchNorm.forward, (x,), self, x, among)
+        if among is not None:
+            raise TypeError("Expected Rows for a BatchNorm among some of them, got a tensor: pick its rows beforehand")
         group = process_group() if self.training else None
         if group is None:
             return super().forward(x)

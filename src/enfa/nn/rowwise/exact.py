@@ -54,9 +54,12 @@ def _check(input: Rows, *weights: Tensor | None) -> None:
         raise ValueError(f"Expected {wanted} channels of floats for this BatchNorm, got {width} of {input.dtype}")
 
 
-def _normed(input: Rows, weight: Tensor | None, bias: Tensor | None, eps: float, running: Running | None) -> Rows:
+def _normed(
+    input: Rows, weight: Tensor | None, bias: Tensor | None, eps: float, running: Running | None, copies: Tensor | None = None
+) -> Rows:
+    """``copies``: how often rows count, where that is not how often they stand for something."""
     _check(input, weight, bias, *(running or ())[:2])
-    total = input.bag.tables[input.number].total
+    total = input.bag.tables[input.number].total if copies is None else _total(input, copies)
     if total == 1:
         raise ValueError(f"Expected more than 1 of the {input.kind} to compute BatchNorm statistics, got 1")
     if total == 0 and running is not None:  # PyTorch's own counts the call, and leaves its statistics as they are
@@ -66,14 +69,35 @@ def _normed(input: Rows, weight: Tensor | None, bias: Tensor | None, eps: float,
     if running is not None:
         settle_norms(running[0])
     if holds(input):
-        return held_back(HeldNorm(input, weight, bias, eps, running), input)
+        return held_back(HeldNorm(input, weight, bias, eps, running, copies, total), input)
     # a linear that was held back elsewhere is what it is when this is computed again, too
     input.value  # noqa: B018
-    return input.of(HeldNorm(input, weight, bias, eps, running).computed(False))
+    return input.of(HeldNorm(input, weight, bias, eps, running, copies, total).computed(False))
 
 
-def counted_module(norm: CountedBatchNorm, x: Rows) -> Rows:
+def _total(rows: Rows, copies: Tensor) -> int:
+    """How many count. A captured step cannot be asked: its batches have a graph with two nodes."""
+    if copies.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+        return rows.bag.tables[rows.number].total
+    return int(copies.sum())
+
+
+def _picked(x: Rows, among: Any) -> tuple[Rows, Tensor]:
+    """Rows, in the table in which those are found that say which of them count, and how often each does."""
+    if not isinstance(among, Rows) or among.dtype != torch.bool or among.ndim != 2 or among.shape[1] != 1:
+        raise TypeError(f"Expected bool Rows [rows, 1] for a BatchNorm among some rows, got {among!r}")
+    number = x.bag.common([x, among], "batch_norm").number
+    if number != x.number:
+        x = Rows(x.bag.moved(x, number), x.bag, number)
+    copies: Any = x.bag.tables[number].copies
+    return x, copies * x.bag.moved(among, number)[:, 0]
+
+
+def counted_module(norm: CountedBatchNorm, x: Rows, among: Rows | None = None) -> Rows:
     """An ordinary BatchNorm, for Rows count by themselves; but its sums are those of all processes."""
+    copies: Any = None
+    if among is not None:
+        x, copies = _picked(x, among)
     group = process_group() if norm.training else None
     reads = norm.training or norm.running_mean is None
     if x.number >= 0:
@@ -84,9 +108,9 @@ def counted_module(norm: CountedBatchNorm, x: Rows) -> Rows:
     if norm.training and norm.running_mean is not None:
         running = norm.running_mean, norm.running_var, norm.num_batches_tracked, norm.momentum
     if group is None:
-        return _normed(x, norm.weight, norm.bias, norm.eps, running)
+        return _normed(x, norm.weight, norm.bias, norm.eps, running, copies)
     _check(x, norm.weight, norm.bias, norm.running_mean)
-    copies: Any = x.bag.tables[x.number].copies
+    copies = x.bag.tables[x.number].copies if copies is None else copies
     return x.of(across_processes(x.value, copies, norm.weight, norm.bias, norm.eps, running, group))
 
 

@@ -142,12 +142,14 @@ class HeldNorm(Held):
     """BatchNorm in training: each row counts as often as it stands for something."""
 
     def __init__(
-        self, rows: Rows, weight: Tensor | None, bias: Tensor | None, eps: float, running: Running | None
-    ) -> None:
+        self, rows: Rows, weight: Tensor | None, bias: Tensor | None, eps: float, running: Running | None,
+        copies: Tensor | None, total: int,
+    ) -> None:  # fmt: skip
         super().__init__([rows], rows.width, weight, bias)
-        table = rows.bag.tables[rows.number]
-        assert table.copies is not None
-        self.weight, self.bias, self.eps, self.copies, self.total = weight, bias, eps, table.copies, table.total
+        if copies is None:
+            copies = rows.bag.tables[rows.number].copies
+        assert copies is not None
+        self.weight, self.bias, self.eps, self.copies, self.total = weight, bias, eps, copies, total
         self.running = running
 
     def __del__(self) -> None:
