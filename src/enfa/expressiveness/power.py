@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 
-import numpy as np
-from rich.progress import Progress
 from torch import nn
 from torch_geometric.data import Data
 
-from enfa.edits import Edits, Policy
+from enfa.edits import Policy
 from enfa.edits.check import edits_by
-from enfa.expressiveness.classes import Layered, join_readings, numbers_of_layers, readings
-from enfa.expressiveness.keys import seen_rows
+from enfa.expressiveness.classes import join_readings, numbers_of_layers, readings
+from enfa.expressiveness.compare import classes_of
 from enfa.expressiveness.models import model_class
 from enfa.expressiveness.reading import visible
 from enfa.expressiveness.result import Power
-from enfa.graphs import GraphSet, check_graphs
-from enfa.graphs.kinds import distinct_rows
-from enfa.plan.check import check_program
-from enfa.plan.rows.distinct import StepRows
-from enfa.plan.rows.merge import merge_steps
+from enfa.graphs import check_graphs
 
 __all__ = ["power"]
-
-_PAIRS = 100_000  # (subgraph, node) pairs that a thread works on at a time: tables that stay in the cache
 
 
 def power(
@@ -69,64 +59,6 @@ def power(
     numbers = numbers_of_layers(6 if layers is None else layers)
     found = join_readings(readings(made, numbers, checked, policy))
     edits = edits_by(policy, checked)
-    check_program(found.program, checked, edits, repr(policy))
-    of_graph = _classes(*visible(checked, edits, found.inputs), found, 2 if pairs else 1, threads, progress)
+    of_graph = classes_of(*visible(checked, edits, found.inputs), found, 2 if pairs else 1, threads, progress)
     name = model if isinstance(model, str) else getattr(model, "__name__", type(model).__name__)
     return Power(repr(policy), name, found.layers, of_graph, pairs, None if category is None else tuple(category))
-
-
-def _chunks(graphs: GraphSet, edits: Edits, size: int) -> list[np.ndarray]:
-    """Runs of graphs, ``size`` of which stay together."""
-    weight = np.diff(edits.sub_ptr) * np.diff(graphs.node_ptr)
-    part = (np.cumsum(weight) // _PAIRS)[size - 1 :: size].repeat(size)
-    return np.split(np.arange(graphs.num_graphs), np.flatnonzero(np.diff(part)) + 1)
-
-
-def _classes(graphs: GraphSet, edits: Edits, found: Layered, size: int, threads: int | None, progress: bool) -> np.ndarray:
-    """int64 [numbers of layers, graphs]: the class of each graph, among all or, in pairs, among the two."""
-    chunks = _chunks(graphs, edits, size)
-
-    def work(chunk: np.ndarray) -> list[StepRows]:
-        return seen_rows(graphs.subset(chunk), edits.subset(graphs, chunk), found.program, found.kept)
-
-    parts: list[np.ndarray] = []
-    merged: list[StepRows] | None = None
-    with Progress(disable=not progress) as bar:
-        task = bar.add_task("comparing", total=graphs.num_graphs)
-        for chunk, rows in zip(chunks, _in_threads(work, chunks, threads)):
-            if size > 1:
-                parts.append(_signatures(rows, found))
-            elif merged is None:
-                merged = rows
-            else:
-                merge_steps(merged, rows, found.program)
-            bar.update(task, advance=len(chunk))
-    if merged is not None:
-        return _signatures(merged, found)
-    together = np.concatenate(parts, 1) if parts else np.zeros((len(found.layers), 0), np.int64)
-    together[:, 1::2] = together[:, 0::2] != together[:, 1::2]
-    together[:, 0::2] = 0
-    return together
-
-
-def _signatures(rows: list[StepRows], found: Layered) -> np.ndarray:
-    """int64 [numbers of layers, graphs]: equal where all that is pooled to graphs is."""
-    signatures = []
-    for steps in found.outputs:
-        pooled = np.stack([np.asarray(rows[step].place, np.int64) for step in steps], 1)
-        signatures.append(distinct_rows(pooled)[0])
-    return np.stack(signatures)
-
-
-def _in_threads(
-    work: Callable[[np.ndarray], list[StepRows]], chunks: list[np.ndarray], threads: int | None
-) -> Iterator[list[StepRows]]:
-    """In order, a few ahead: kernels release the GIL."""
-    count = threads or min(os.cpu_count() or 1, 8)
-    with ThreadPoolExecutor(count) as pool:
-        waiting = [pool.submit(work, chunk) for chunk in chunks[: count + 1]]
-        for number in range(len(chunks)):
-            rows = waiting.pop(0).result()
-            if number + count + 1 < len(chunks):
-                waiting.append(pool.submit(work, chunks[number + count + 1]))
-            yield rows
