@@ -20,9 +20,10 @@ CHAIN = ["graphs", "edits", "plan", "batch", "nn", "training", "cli"]
 MAY = {part: set(CHAIN[:i]) for i, part in enumerate(CHAIN)}
 MAY["datasets"] = set()
 MAY["testing"] = {"graphs", "edits", "plan", "batch", "nn"}
+MAY["expressiveness"] = {"graphs", "edits", "plan", "batch", "nn"}
 MAY["report"] = set(CHAIN[:-1]) | {"datasets", "testing"}
 for part in ("training", "cli"):
-    MAY[part] |= {"datasets", "testing", "report"}
+    MAY[part] |= {"datasets", "testing", "report", "expressiveness"}
 for part in ("training", "report", "cli"):  # they come after all that ``import enfa`` loads
     MAY[part] |= {"the public names", "__version__"}
 

@@ -18,6 +18,7 @@ from enfa.edits import (
     Subgraph,
     Subsample,
 )
+from enfa.expressiveness import Power, power
 from enfa.nn import DSGNN, DSSGNN, SSWLGNN, SUN, CountedBatchNorm, Subgraphormer
 from enfa.nn.bag import Bag, Rows, compile, lift, load_compiled, make_plan, trace
 from enfa.plan.step import Program
@@ -39,6 +40,7 @@ __all__ = [
     "NodeDeletion",
     "NodeMarking",
     "Policy",
+    "Power",
     "Program",
     "Reconstruction",
     "Rows",
@@ -49,6 +51,7 @@ __all__ = [
     "lift",
     "load_compiled",
     "make_plan",
+    "power",
     "testing",
     "trace",
 ]

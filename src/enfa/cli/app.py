@@ -13,8 +13,10 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from enfa import __version__
+from enfa.cli.brec import brec
 from enfa.cli.demo import demo
 from enfa.cli.inspect import inspect
+from enfa.cli.power import power
 from enfa.cli.predict import predict
 from enfa.cli.reproduce import reproduce
 from enfa.cli.settings import SETTINGS
@@ -66,8 +68,10 @@ def options(
     """Subgraph GNNs made cheap without changing a single output."""
 
 
+app.command()(brec)
 app.command()(demo)
 app.command()(inspect)
+app.command()(power)
 app.command()(predict)
 app.command()(table)
 app.command()(test)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -23,7 +23,7 @@ from enfa.plan.reference.expand import edge_tables
 from enfa.plan.reference.full import Written, full_step_plan, full_table
 from enfa.plan.step import Program, Step
 
-__all__ = ["in_precision_of", "trace"]
+__all__ = ["TracingBag", "in_precision_of", "trace", "traced"]
 
 LARGEST = 200  # nodes of a graph that is written out as it is; of a larger one, a piece
 PIECE = 8
@@ -105,10 +105,20 @@ def trace(
     checked = graphs if isinstance(graphs, GraphSet) else check_graphs(graphs)
     if graph_attr is None:
         graph_attr = {} if isinstance(graphs, GraphSet) else graph_attributes(graphs)
-    small, place = _small(checked)
+    bag = traced(model, checked, policy, graph_attr, TracingBag)
+    share = getattr(model, "share", None) or ("graph" if bag.dropout or bag.apart else "dataset")
+    return Program(bag.program.steps, share, not bag.loopless, bag.counted, bag.dropout, frozenset(bag.needs))
+
+
+B = TypeVar("B", bound=TracingBag)
+
+
+def traced(model: nn.Module, graphs: GraphSet, policy: Policy, graph_attr: dict[str, Tensor], cls: type[B]) -> B:
+    """The bag that the model was run on, with what it noted."""
+    small, place = _small(graphs)
     edits = edits_by(policy, small)
     written = Written(small, edits, True)
-    bag: Any = full_step_plan(small, edits, Program((Step("start", "pairs"),)), TracingBag, written)
+    bag: Any = full_step_plan(small, edits, Program((Step("start", "pairs"),)), cls, written)
     attr, mark = edge_tables(small.edge_attr, edits.edge_marks)  # no step so far, but some may read edges
     bag.edge_rows, bag.edge_mark_rows = None if attr is None else tensor(attr), tensor(mark)
     bag.root_nodes = None if edits.root is None else tensor(edits.root)
@@ -125,8 +135,7 @@ def trace(
     finally:
         for module in training:
             module.training = True
-    share = getattr(model, "share", None) or ("graph" if bag.dropout or bag.apart else "dataset")
-    return Program(bag.program.steps, share, not bag.loopless, bag.counted, bag.dropout, frozenset(bag.needs))
+    return bag
 
 
 def _check_output(out: Any, name: str) -> None:

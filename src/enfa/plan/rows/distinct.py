@@ -22,7 +22,7 @@ from enfa.plan.rows.intern import KeyTable, packed
 from enfa.plan.rows.pairs import PairRows
 from enfa.plan.step import Program, Step
 
-__all__ = ["StepRows", "step_rows_of"]
+__all__ = ["StepRows", "Steps", "step_rows_of"]
 
 
 @dataclass
@@ -55,7 +55,7 @@ def _depths(program: Program) -> list[int]:
     return [-1 if found == math.inf else int(found) for found in depth]
 
 
-class _Steps:
+class Steps:
     """Carries what every step's rows are from step to step."""
 
     def __init__(self, graphs: GraphSet, edits: Edits, program: Program, kind: np.ndarray, shared: bool) -> None:
@@ -77,7 +77,7 @@ class _Steps:
         elif step.kind == "pairs":
             self.pairs[number] = self._pairs(step, rows, self.depth[number])
         else:
-            self.of[number] = rows.place = self._placed(step, rows)
+            self.of[number] = rows.place = self.placed(step, rows)
         self.found.append(rows)
         if step.kind == "pairs":
             rows.affected = int((self.pairs[number].row >= 0).sum())
@@ -105,7 +105,7 @@ class _Steps:
             return self.pairs[read].between(g, e, single_roots(g, e), own_subgraphs(g, e), edges, rows.keys)
         return self.builder.over_subgraphs(self.pairs[read], step.edges, rows.keys, depth)
 
-    def _placed(self, step: Step, rows: StepRows) -> np.ndarray:
+    def placed(self, step: Step, rows: StepRows) -> np.ndarray:
         """The rows of every node, subgraph or graph."""
         g, e, read, table = self.graphs, self.edits, step.reads[0], rows.keys
         kind = self.program.steps[read].kind
@@ -116,7 +116,7 @@ class _Steps:
             return self.builder.over_graphs(self.of[read], self.builder.edge_kinds(step.edges), table)
         if step.op == "pool":
             if kind == "pairs":
-                return self._pool(self.pairs[read], rows)
+                return self.pool(self.pairs[read], rows)
             owner = g.graph if kind == "nodes" else e.graph
             ptr = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=g.num_graphs))])
             source = self.of[read]
@@ -133,7 +133,7 @@ class _Steps:
         own = found[own_subgraphs(g, e), 0] if g.num_nodes else np.empty(0, np.int32)
         return table.add(own, np.zeros(len(own) + 1, np.int64), np.empty(0, np.int64))
 
-    def _pool(self, pairs: PairRows, rows: StepRows) -> np.ndarray:
+    def pool(self, pairs: PairRows, rows: StepRows) -> np.ndarray:
         """Of every subgraph the base pool of its graph, where it has one, and a delta."""
         g, e = self.graphs, self.edits
         counts = pairs.unlisted(g, e) > 0
@@ -169,7 +169,7 @@ def step_rows_of(
     where no edit has arrived, pairs have the row of their node in the unedited graph.
     """
     check_loops(graphs, program)
-    steps = _Steps(graphs, edits, program, kind, shared)
+    steps = Steps(graphs, edits, program, kind, shared)
     for step in program.shared:
         steps.add(step)
     return steps.found

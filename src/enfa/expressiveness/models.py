@@ -1,0 +1,35 @@
+"""Model classes by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import nn
+
+from enfa.edits import Policy
+from enfa.graphs import GraphSet
+from enfa.graphs.names import unknown
+from enfa.nn import DSGNN, DSSGNN
+
+__all__ = ["MODELS", "model_class"]
+
+MODELS: dict[str, Callable[..., nn.Module]] = {"ds": DSGNN, "dss": DSSGNN}
+
+
+def _channels(values: Any) -> Any:
+    """Float columns, or of categorical ones how many values each has."""
+    return values.shape[1] if values.dtype.kind == "f" else [int(column.max(initial=0)) + 1 for column in values.T]
+
+
+def model_class(name: str, graphs: GraphSet, policy: Policy, width: int = 16, outputs: int = 16) -> Callable[[int], nn.Module]:
+    """Number of layers -> a model that reads what graphs and policy offer: edges, too, where they say something."""
+    if name not in MODELS:
+        raise unknown("the model", name, MODELS)
+    options: dict[str, Any] = {"mark_channels": policy.mark_channels}
+    if graphs.edge_attr is not None or policy.edge_mark_channels:
+        options["conv"] = "gine"
+        options["edge_channels"] = None if graphs.edge_attr is None else _channels(graphs.edge_attr)
+        options["edge_mark_channels"] = policy.edge_mark_channels
+    made = MODELS[name]
+    return lambda layers: made(_channels(graphs.x), width, outputs, layers, **options)

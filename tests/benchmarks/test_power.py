@@ -1,0 +1,25 @@
+"""docs/power.md shows what results/cpu/power.json holds."""
+
+import json
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_page_has_the_figures_of_the_result_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    results = json.loads((ROOT / "results" / "cpu" / "power.json").read_text())["results"]
+    table = runpy.run_path(str(ROOT / "benchmarks" / "power.py"))["table"](results)
+    assert table in (ROOT / "docs" / "power.md").read_text(), "run python benchmarks/power.py --page"
+    assert "| DSS, node marking | 207 | 225 | 253 | 60, 50, 100, 15 |" in table
+
+
+def test_largest_limits_hold() -> None:
+    """What was promised of the time on two cores: 30 s, and 120 s for edge deletion."""
+    results = json.loads((ROOT / "results" / "cpu" / "power.json").read_text())["results"]
+    assert len(results) == 14
+    for one in results:
+        assert one["seconds"] < (120 if "edge deletion" in one["case"] else 30), one["case"]

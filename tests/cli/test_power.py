@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from known_graphs import ring, triangles_and_hexagon
+from typer.testing import CliRunner, Result
+
+from enfa.cli.app import app
+
+
+@pytest.fixture
+def sample(tmp_path: Path) -> Path:
+    """Two triangles and a hexagon, which marks tell apart, and a heptagon and itself."""
+    graphs, path = [*triangles_and_hexagon(), ring(7), ring(7)], tmp_path / "some.npz"
+    edges = [graph.edge_index.T.numpy() for graph in graphs]
+    np.savez(path, num_nodes=[6, 6, 7, 7], num_edges=[len(e) for e in edges], edges=np.concatenate(edges))
+    return path
+
+
+def _run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["power", *arguments])
+
+
+def test_table_of_pairs_and_of_a_list(sample: Path) -> None:
+    result = _run(str(sample), "--pairs", "--layers", "3")
+    assert result.exit_code == 0, result.output
+    assert "some, ds under node marking: pairs told apart" in result.output
+    assert result.output.split("all")[1].split()[:4] == ["0", "1", "1", "2"]
+    result = _run(str(sample), "--layers", "3", "--model", "dss")
+    assert "classes of graphs" in result.output and result.output.split("all")[1].split()[:4] == ["2", "3", "3", "4"]
+
+
+def test_one_pair(sample: Path) -> None:
+    assert "told apart from 2 layers on" in _run(str(sample), "--pair", "0").output
+    assert "the same up to 4 layers" in _run(str(sample), "--pair", "1", "--layers", "4").output
+    wrong = _run(str(sample), "--pair", "2")
+    assert wrong.exit_code == 2 and "pairs 0 to 1, got pair 2" in wrong.output
+
+
+def test_json_and_picture(sample: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "power.svg"
+    result = _run(str(sample), "--pairs", "--layers", "2", "--json", "--plot", str(picture), "--policy", "edge-deletion")
+    found = json.loads(result.stdout)
+    assert found["first"] == [2, None] and found["of"] == "pairs" and found["policy"] == "EdgeDeletion()"
+    assert picture.stat().st_size > 1000
+
+
+def test_mistakes(sample: Path) -> None:
+    for arguments, sentence in (
+        (["nothing.npz"], "nothing.npz: no such file"), (["BREC", "--root", str(sample.parent)], "BREC.npz: no such file"),
+        ([str(sample), "--model", "dsss"], "did you mean 'dss'"),
+        ([str(sample), "--plot", "power.txt"], "Expected a file ending in"),
+    ):  # fmt: skip
+        result = _run(*arguments)
+        assert result.exit_code == 2 and sentence in result.output, result.output
+
+
+def test_brec_by_category(shared_data: Path) -> None:
+    result = _run("BREC", "--root", str(shared_data), "--pair", "100", "--json")
+    found = json.loads(result.stdout)
+    assert found["dataset"] == "BREC, pair 100" and found["sizes"] == {"Regular": 1, "all": 1} and found["first"] == [2]
