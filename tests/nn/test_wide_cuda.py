@@ -8,7 +8,7 @@ from one_table import counted_rows
 from torch import Tensor, nn
 
 from enfa.nn.ops.norm import CountedBatchNorm
-from enfa.nn.rowwise.held import HeldNorm
+from enfa.nn.rowwise.fused import HeldNorm
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
 SHAPES = [(200, 128, 128), (5000, 128, 128), (1500, 300, 300), (700, 70, 200), (300, 301, 65)]

@@ -88,6 +88,21 @@ def _written(write: Callable[[Any, Any], Any]) -> dict[str, Callable]:
         write(m, r)
         return r + s + x
 
+    def summand(m, x):
+        y = x * 1
+        h = m.lin(x)
+        s = m.norm(h + y)
+        write(m, y)
+        return s + y
+
+    def linear_summand(m, x):
+        with torch.no_grad():  # as above: the ReLU's result is saved
+            h = m.lin(x)
+            s = x + h
+            r = s.relu()
+            write(m, h)
+        return s * r + h + x
+
     def unheld(m, x):
         """Into something that is held by nothing, but read by what is held."""
         h = m.conv.nn(x).sin()
@@ -96,7 +111,8 @@ def _written(write: Callable[[Any, Any], Any]) -> dict[str, Callable]:
         write(m, h)
         return n + h
 
-    return {act.__name__: act for act in (after_linear, input_of_norm, input_of_linear, result, relu_result, unheld)}
+    acts = (after_linear, input_of_norm, input_of_linear, result, relu_result, summand, linear_summand, unheld)
+    return {act.__name__: act for act in acts}
 
 
 def _added(m, h) -> None:
@@ -170,6 +186,21 @@ def _read_in_autocast(m, x):
         return (h + 0).float() + m.norm(h).float()
 
 
+def _added_in_autocast(m, x):
+    h = m.lin(x)
+    with torch.autocast("cpu", torch.bfloat16):
+        s = h + m.other(x)
+    return m.norm(s + m.bare(x)).relu() + h
+
+
+def _sum_in_no_grad(m, x):
+    h = m.lin(x)
+    with torch.no_grad():
+        s = m.other(x)
+        t = h + s
+    return m.norm(h + s).relu() + t
+
+
 def _of_tables(act: Callable[[Any, Any, list], Any]) -> Forward:
     def forward(m, bag):
         first = m.x(bag)
@@ -213,6 +244,12 @@ def deep(m: Any, x: Any) -> Any:
     return m.second(x)
 
 
+def _of_everything(m, bag, t):
+    """Linears of three tables, in an order in which each may be added to, or must be gathered first."""
+    one, other, third = m.lin(t[0]), m.other(t[2]), m.bare(t[1])
+    return out(bag, m.norm(t[0] + other + one + third).relu())
+
+
 def _joined(m, bag, t):
     one, other = bag.propagate(m.conv, t[0]), bag.spread(bag.across(t[1], "mean"))
     return bag.pool(bag.pool(torch.cat([one, other, t[1]], 1)))
@@ -233,8 +270,18 @@ CASES: dict[str, Forward] = {
     "without a bias": _of_pairs(lambda m, x: m.second(m.bare(m.norm(m.bare(x)).relu())).relu()),
     "residual": _of_pairs(lambda m, x: m.second(m.other(r := m.norm(m.lin(x)).relu())).relu() + r + x),
     "a deep chain": _of_pairs(deep),
+    "a sum of linears": _of_pairs(lambda m, x: m.norm(m.lin(x) + m.other(x * 2) + m.bare(x.sin())).relu()),
+    "a sum of MLPs": _of_pairs(lambda m, x: m.norm(m.other(m.second(m.lin(x)).relu()) + x + m.bare(m.norm(x).relu())).relu()),
+    "a sum and its summand": _of_pairs(lambda m, x: (s := x + (h := m.lin(x))).relu() * h + m.norm(s) + m.second(h)),
+    "a linear and itself": _of_pairs(lambda m, x: m.norm((h := m.lin(x)) + h).relu() + torch.add(h, h, alpha=2)),
+    "a linear and what is made of it": _of_pairs(lambda m, x: m.norm((h := m.lin(x)) + m.second(h).relu()).relu()),
+    "residual linears": _of_pairs(lambda m, x: (y := (x + m.lin(x)).relu()) + m.other(y) + torch.add(other=y, input=m.bare(y))),
+    "a sum in no_grad": _of_pairs(_sum_in_no_grad), "sums of columns": _of_pairs(lambda m, x: m.norm(m.lin(x) + m.score(x))),
     **{f"{what} {where}": _of_pairs(act) for what, write in _WRITES.items() for where, act in _written(write).items()},
     **{f"no_grad {place}": _of_pairs(_no_grad(place)) for place in range(4)},
+    "sums of several tables": _of_tables(_of_everything),
+    "a later table's linear": _of_tables(lambda m, bag, t: out(bag, m.norm(t[0] + m.lin(t[2])).relu())),
+    "an earlier table's linear": _of_tables(lambda m, bag, t: out(bag, m.norm(m.lin(t[0]) + t[2]).relu() + m.other(t[0]))),
     "columns, sum": _of_tables(lambda m, bag, t: bag.pool(bag.pool(torch.cat(t, 1)))),
     "columns, mean": _of_tables(lambda m, bag, t: bag.pool(bag.pool(torch.cat(t, 1), "mean"))),
     "columns, max": _of_tables(lambda m, bag, t: bag.pool(bag.pool(torch.cat(t, 1), "max"), "max")),
@@ -248,5 +295,5 @@ CASES: dict[str, Forward] = {
 }  # fmt: skip
 AUTOCAST = {
     **{f"autocast {place}": _of_pairs(_autocast(place)) for place in range(6)},
-    "read in autocast": _of_pairs(_read_in_autocast),
+    "read in autocast": _of_pairs(_read_in_autocast), "added in autocast": _of_pairs(_added_in_autocast),
 }

@@ -19,7 +19,8 @@ from torch.nn.utils import parametrizations
 
 import enfa
 from enfa.nn.rowwise import elementwise, exact, products
-from enfa.nn.rowwise.held import DEEPEST, HeldColumns, HeldLinear, HeldNorm
+from enfa.nn.rowwise.fused import HeldLinear, HeldNorm, HeldSum
+from enfa.nn.rowwise.held import DEEPEST, HeldColumns
 
 GRAPHS = random_bits(4)
 
@@ -97,6 +98,11 @@ def test_something_is_held_back() -> None:
     r = n.relu()
     assert isinstance(h.held, HeldLinear) and isinstance(n.held, HeldNorm) and r.held is n.held and r.activated
     assert isinstance(torch.cat([x, bag.propagate(model.conv, x)], 1).held, HeldColumns)
+    for s in (h + x, x + h, h + model.other(x), (h + x) + model.other(x), torch.add(x, h), h.add(x)):
+        assert isinstance(s.held, HeldSum) and s.relu().held is s.held
+    assert all(s.held is None for s in (x + x, h + model.score(x), h + 1, torch.add(h, x, alpha=2), h.relu() + x))
+    h = model.lin(x)
+    r = model.norm(h).relu()
     (r.value * 2).sum().backward()
     assert h.held is not None and not model.lin.bias.grad.any() and model.lin.weight.grad.any()  # type: ignore[union-attr]
 

@@ -83,9 +83,9 @@ def _calls(modules: Modules, device: str, monkeypatch: pytest.MonkeyPatch, read:
     found: list[str] = []
     both, alone = enfa.nn.triton.linear_norm.linear_norm, counted_norm
 
-    def linear_norm(*args, before=None, later=False):
+    def linear_norm(*args, before=None, later=False, **more):
         found.append("later" if later else "linear" if before is None else "before")
-        return both(*args, before=before, later=later)
+        return both(*args, before=before, later=later, **more)
 
     monkeypatch.setattr("enfa.nn.triton.linear_norm.linear_norm", linear_norm)
     monkeypatch.setattr("enfa.nn.triton.norm.counted_norm", lambda *args: (found.append("norm"), alone(*args))[1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
@@ -10,6 +10,9 @@ from torch import Tensor, nn
 from torch.nn.modules.module import _global_forward_hooks, _global_forward_pre_hooks
 
 from enfa.nn.triton import accelerated
+
+if TYPE_CHECKING:
+    from enfa.nn.triton.wide import Normed
 
 __all__ = ["WIDE", "fusable", "linear_of", "through"]
 
@@ -39,17 +42,29 @@ def fusable(x: Any, weight: Tensor, bias: Tensor | None) -> bool:
     return max(weight.shape) <= most
 
 
-def linear_of(x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool = False) -> Tensor:
-    """x @ weight.T + bias, and a ReLU after it; as one kernel where our own can."""
+def linear_of(
+    x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool = False, plus: Tensor | None = None,
+    before: Normed | None = None,
+) -> Tensor:  # fmt: skip
+    """x @ weight.T + bias + plus, and a ReLU after it; as one kernel where our own can.
+
+    ``before``: the norm and ReLU of x, for many rows and a wide weight that is :func:`fusable`.
+    """
     if x.ndim == 2 and len(x) and fusable(x, weight, bias):
-        from enfa.nn.triton.linear import linear_relu
+        from enfa.nn.triton.linear import linear
         from enfa.nn.triton.small import MOST_ROWS, small_linear
 
-        if len(x) <= MOST_ROWS:
+        if len(x) > MOST_ROWS or before is not None:
+            # nothing is faster than TF32's products, but for what is done on the way
+            if relu or plus is not None or torch.get_float32_matmul_precision() == "highest":
+                return linear(x, weight, bias, relu, plus=plus, before=before)
+        elif plus is None:
             return small_linear(x, weight, bias, relu)
-        if relu and bias is not None:
-            return linear_relu(x, weight, bias)
+        else:
+            out = small_linear(x, weight, bias, False) + plus
+            return torch.relu(out) if relu else out
     out = F.linear(x, weight, bias)
+    out = out if plus is None else out + plus
     return torch.relu(out) if relu else out
 
 

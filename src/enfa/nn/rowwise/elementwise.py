@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from enfa.nn.rowwise.arguments import aligned, bound, made, named, plain
+from enfa.nn.rowwise.fused import HeldSum
 from enfa.nn.rowwise.held import held_back, holds, settle
 from enfa.nn.rowwise.refusal import refuse
 from enfa.nn.rowwise.rows import Rows
@@ -58,6 +59,17 @@ def elementwise(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[s
     return made(func, like, func(*args, **kwargs))
 
 
+def added(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Rows and a linear's result that is held back: its kernel adds them up."""
+    given = bound("input other", args, kwargs)
+    one, other = given.get("input"), given.get("other")
+    if len(args) + len(kwargs) == 2 and isinstance(one, Rows) and isinstance(other, Rows) and holds(one):
+        held = HeldSum.of(one, other)
+        if held is not None:
+            return held_back(held, held.reads[0])
+    return elementwise(func, name, args, kwargs)
+
+
 def relu(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Together with the linear or norm before it, where that is held back."""
     given = bound("input inplace", args, kwargs)
@@ -97,5 +109,5 @@ def converted(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str
 ELEMENTWISE = {
     **named(elementwise, _ONE + _SEVERAL), **named(elementwise, _OPERATORS, "__{}__"), **named(in_place, _IN_PLACE, "{}_"),
     **named(in_place, "add sub mul truediv floordiv mod pow", "__i{}__"), **named(converted, _TO),
-    **named(relu, "relu"),
+    **named(relu, "relu"), **named(added, "add"), **named(added, "add radd", "__{}__"),
 }  # fmt: skip

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from enfa.nn.ops.counted import Running
 from enfa.nn.ops.norm import CountedBatchNorm, across_processes, process_group
-from enfa.nn.rowwise.held import HeldNorm, held_back, holds, settle, settle_norms
+from enfa.nn.rowwise.fused import HeldNorm
+from enfa.nn.rowwise.held import held_back, holds, settle, settle_norms
 from enfa.nn.rowwise.refusal import refuse
 from enfa.nn.rowwise.rows import Rows
 from enfa.nn.triton import accelerated

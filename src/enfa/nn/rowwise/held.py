@@ -1,4 +1,4 @@
-"""Operations on Rows that are held back until the next one is known: a linear, its norm and ReLU run as one kernel.
+"""Operations on Rows that are held back until the next one is known: see :mod:`enfa.nn.rowwise.fused`.
 
 Nothing else changes. What is held back is computed as soon as its values are read, as it would have been when it was called:
 gradients, autocast and saved tensors are those of the call. A norm whose result is thrown away is computed, too, because its
@@ -10,19 +10,16 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from functools import cache
 from threading import local
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from enfa.nn.ops.counted import Counted, Running, Shifted, uncounted_rows, update_running
-from enfa.nn.ops.linear import WIDE, fusable, linear_of
+from enfa.nn.ops.counted import Running
 from enfa.nn.rowwise.rows import Rows
-from enfa.nn.triton import accelerated
 
-__all__ = ["Held", "HeldColumns", "HeldLinear", "HeldNorm", "held_back", "holds", "settle", "settle_norms"]
+__all__ = ["Held", "HeldColumns", "held_back", "holds", "settle", "settle_norms"]
 
 DEEPEST = 16  # operations that wait for each other: reading the last one calls them within each other
 
@@ -86,6 +83,11 @@ class Held:
         self._versions = [(t, t._version) for t in tensors if not t.is_inference()]
         self._found: Tensor | None = None
 
+    @property
+    def found(self) -> bool:
+        """Whether something has asked for its values, which are kept."""
+        return self._found is not None
+
     def stale(self) -> bool:
         """Whether something that it reads was written into behind its back."""
         changed = any(tensor._version != version for tensor, version in self._versions)
@@ -127,108 +129,6 @@ class Held:
         raise TypeError(f"{type(self).__name__} must define computed")
 
 
-class HeldLinear(Held):
-    """``rows @ weight.T + bias``."""
-
-    def __init__(self, rows: Rows, weight: Tensor, bias: Tensor | None) -> None:
-        super().__init__([rows], len(weight), weight, bias)
-        self.weight, self.bias = weight, bias
-
-    def computed(self, relu: bool) -> Tensor:
-        return linear_of(self.reads[0].value, self.weight, self.bias, relu)
-
-
-class HeldNorm(Held):
-    """BatchNorm in training: each row counts as often as it stands for something."""
-
-    def __init__(
-        self, rows: Rows, weight: Tensor | None, bias: Tensor | None, eps: float, running: Running | None,
-        copies: Tensor | None, total: int,
-    ) -> None:  # fmt: skip
-        super().__init__([rows], rows.width, weight, bias)
-        if copies is None:
-            copies = rows.bag.tables[rows.number].copies
-        assert copies is not None
-        self.weight, self.bias, self.eps, self.copies, self.total = weight, bias, eps, copies, total
-        self.running = running
-
-    def __del__(self) -> None:
-        if self.running is not None and not self.stale():
-            self.tensor(False)
-
-    def computed(self, relu: bool) -> Tensor:
-        running, self.running = self.running, None  # computed a second time, it is the same call
-        if running is not None and not self.total:
-            if running[2] is not None:
-                running[2].add_(1)
-            running = None  # of nothing
-        return self._fused(relu, running) if self._whole() and accelerated(self.copies) else self._plain(relu, running)
-
-    def _whole(self) -> bool:
-        """Our own kernels know no norm that has a weight and no bias, or the other way round."""
-        return (self.weight is None) == (self.bias is None)
-
-    def _linear(self) -> HeldLinear | None:
-        """What comes before the norm, where nothing has asked for its values so far."""
-        (rows,) = self.reads
-        if not isinstance(rows.held, HeldLinear) or rows.activated or rows.held.records != self.records:
-            return None
-        return rows.held
-
-    def _fusable(self) -> HeldLinear | None:
-        """The same, where our own kernels compute it."""
-        linear = self._linear()
-        return linear if linear is not None and fusable(linear.reads[0], linear.weight, linear.bias) else None
-
-    def _fused(self, relu: bool, running: Running | None) -> Tensor:
-        from enfa.nn.triton.linear_norm import Normed, linear_norm
-        from enfa.nn.triton.norm import counted_norm
-
-        kernel = _by_kernel(running)
-        rest = (self.weight, self.bias, self.copies, self.eps, relu, kernel)
-        linear = self._fusable()
-        if linear is None:
-            out, saved, total = counted_norm(self.reads[0].value, *rest)
-        elif (inner := self._inner(linear)) is None:
-            out, saved, total = linear_norm(linear.reads[0].value, linear.weight, linear.bias, *rest)
-        else:
-            z, before = inner[0], Normed(*inner[1:])
-            out, saved, total = linear_norm(z, linear.weight, linear.bias, *rest, before=before)
-        if running is not None and kernel is None:
-            update_running(running, saved[0], saved[2], total)
-        return out
-
-    def _inner(self, linear: HeldLinear) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None] | None:
-        """Rows before the norm and ReLU that a wide linear reads, which it normalises as it reads them; statistics, weights."""
-        from enfa.nn.triton.linear_norm import linear_norm
-
-        (rows,) = linear.reads
-        norm = rows.held
-        if not isinstance(norm, HeldNorm) or not rows.activated or norm.records != self.records or not norm._whole():
-            return None
-        first, running = norm._fusable(), _by_kernel(norm.running)
-        if first is None or max(linear.weight.shape) <= WIDE or (norm.running is not None and running is None):
-            return None
-        norm.running = None
-        rest = (norm.weight, norm.bias, norm.copies, norm.eps, True, running)
-        z, saved, _ = linear_norm(first.reads[0].value, first.weight, first.bias, *rest, later=True)
-        return z, saved, norm.weight, norm.bias
-
-    def _plain(self, relu: bool, running: Running | None) -> Tensor:
-        linear, uncounted = self._linear(), uncounted_rows(self.copies)
-        if linear is not None and linear.bias is not None and self.copies.device.type == "cpu":
-            x = Shifted.apply(linear.reads[0].value, linear.weight, linear.bias, uncounted)
-        else:
-            x = self.reads[0].value
-        # counts and sums do not fit into 8 or 11 bits; the result has the type of the rows, as PyTorch's own
-        wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-        with torch.autocast(x.device.type, enabled=False):
-            weight, bias = (None if w is None else w.to(wide.dtype) for w in (self.weight, self.bias))
-            out = Counted.apply(wide, weight, bias, self.copies.to(wide.dtype), uncounted, self.eps, None, running)
-        out = out.to(x.dtype)
-        return torch.relu(out) if relu else out
-
-
 class HeldColumns(Held):
     """Rows of several tables beside each other: a pool reads each in its own table, which is smaller the earlier it is."""
 
@@ -245,17 +145,3 @@ class HeldColumns(Held):
     def computed(self, relu: bool) -> Tensor:
         found = torch.cat([part.bag.moved(part, self.number) for part in self.reads], 1)
         return torch.relu(found) if relu else found
-
-
-@cache
-def _not_counted(device: torch.device) -> Tensor:
-    """What kernels count calls in where the module has done so."""
-    return torch.zeros((), dtype=torch.int64, device=device)
-
-
-def _by_kernel(running: Running | None) -> tuple[Tensor, Tensor, Tensor, float] | None:
-    """Running statistics that a kernel updates: cumulative averages are not among them."""
-    mean, var, calls, momentum = running or (None, None, None, None)
-    if mean is None or var is None or momentum is None:
-        return None
-    return mean, var, _not_counted(mean.device) if calls is None else calls, momentum

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from enfa.nn.rowwise.arguments import aligned, bound, made, named, only_input, plain, rows_in
 from enfa.nn.rowwise.elementwise import elementwise
-from enfa.nn.rowwise.held import HeldLinear, held_back, holds
+from enfa.nn.rowwise.fused import HeldLinear
+from enfa.nn.rowwise.held import held_back, holds
 from enfa.nn.rowwise.refusal import refuse
 from enfa.nn.rowwise.rows import Rows
 

@@ -1,4 +1,4 @@
-"""relu(norm(linear(x))) as one operation: two to four kernels forwards, three to five backwards.
+"""relu(norm(linear(x) + plus)) as one operation: two to four kernels forwards, three to five backwards.
 
 Where a program holds the whole weight, the product's kernel takes the statistics of what it writes. Backwards, the gradient
 of the linear's outputs is not stored there: it is made row by row, and used for the inputs' and the weight's gradient at
@@ -39,8 +39,8 @@ SHARES = 256
 
 @triton.jit(do_not_specialize=["R", "share", "num_parts"])
 def _backward_kernel(
-    grad, z, x, w, copies, saved, total_in, weight, bias, parts_in, out, of_params, parts_out, R, share, num_parts,
-    N: tl.constexpr, K: tl.constexpr, AFFINE: tl.constexpr, RELU: tl.constexpr, INPUTS: tl.constexpr,
+    grad, z, x, w, copies, saved, total_in, weight, bias, parts_in, out, of_plus, of_params, parts_out, R, share, num_parts,
+    N: tl.constexpr, K: tl.constexpr, AFFINE: tl.constexpr, RELU: tl.constexpr, INPUTS: tl.constexpr, PLUS: tl.constexpr,
     PRECISION: tl.constexpr, ACC: tl.constexpr, PARTS: tl.constexpr,
     ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
@@ -64,6 +64,8 @@ def _backward_kernel(
         above, normal = above_relu(grad, z, long * N + cols[None, :], mask, mean, rstd, scale, shift, RELU, ACC)
         of_z = row_gradients(above, normal, copies, rows, here, total, plain, times, scale, ACC)
         of_z = tl.where(mask, of_z, 0)
+        if PLUS:
+            tl.store(of_plus + long * N + cols[None, :], of_z.to(of_plus.dtype.element_ty), mask)
         held = here[:, None] & (k < K)[None, :]
         if INPUTS:
             of_x = tl.dot(of_z, whole, input_precision=PRECISION, out_dtype=ACC)
@@ -83,17 +85,18 @@ def _weight_gradient(of_z: Tensor, x: Tensor, *before: Any) -> Tensor:
 class _LinearNorm(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, w: Tensor, b: Tensor | None, weight: Tensor | None, bias: Tensor | None, copies: Tensor,
-        eps: float, relu: bool, running: Running | None, before: Normed | None, later: bool, beside: Aside,
+        ctx: Any, x: Tensor, w: Tensor, b: Tensor | None, plus: Tensor | None, weight: Tensor | None, bias: Tensor | None,
+        copies: Tensor, eps: float, relu: bool, running: Running | None, before: Normed | None, later: bool, beside: Aside,
     ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
         x, outs, split = x.contiguous(), len(w), split_weight(w)
+        plus = None if plus is None else plus.contiguous()
         if split is None:
             assert before is None, "the kernels for narrow weights normalise nothing that they read"
             parts, share = row_shares(len(x), TILE, SHARES)
             stats = statistics_room(x, parts, outs)
-            z = tall_times(x, w, b, False, stats=(copies, *stats), shares=(parts, share))
+            z = tall_times(x, w, b, False, plus=plus, stats=(copies, *stats), shares=(parts, share))
         else:  # a program that holds a wide tile has no registers left for statistics
-            z = wide_times(x, split, w.shape, b, False, normed=before)
+            z = wide_times(x, split, w.shape, b, False, normed=before, plus=plus)
             stats = statistics(z, copies)
         out, saved, total = normalise(z, copies, *stats, weight, bias, eps, relu, running, later)
         ctx.save_for_backward(x, w, weight, bias, copies, z, saved, total, *(split or (None, None)), *(before or ()))
@@ -108,16 +111,16 @@ class _LinearNorm(torch.autograd.Function):
         x, w, weight, bias, copies, z, saved, total, halves, back, *before = ctx.saved_tensors
         grad, (outs, ins) = grad.contiguous(), w.shape
         sums = gradient_sums(grad, z, saved, weight, bias, ctx.relu)
-        inputs = ctx.needs_input_grad[0]
+        inputs, added = ctx.needs_input_grad[0], ctx.needs_input_grad[3]
         if halves is None:
             parts, share = row_shares(len(x), TILE, SHARES)
-            of_x = torch.empty_like(x) if inputs else None
+            of_x, of_z = torch.empty_like(x) if inputs else None, torch.empty_like(z) if added else None
             of_params = torch.empty(2, outs, dtype=saved.dtype if weight is None else weight.dtype, device=x.device)
             shares = torch.empty(parts, outs * ins, dtype=saved.dtype, device=x.device)
             _backward_kernel[(parts,)](
                 grad, z, x, w, copies, saved, total, *scaling_of(saved, weight, bias), sums, x if of_x is None else of_x,
-                of_params, shares, len(x), share, len(sums) // 2,
-                N=outs, K=ins, AFFINE=weight is not None, RELU=ctx.relu, INPUTS=inputs, PRECISION=precision(),
+                z if of_z is None else of_z, of_params, shares, len(x), share, len(sums) // 2,
+                N=outs, K=ins, AFFINE=weight is not None, RELU=ctx.relu, INPUTS=inputs, PLUS=added, PRECISION=precision(),
                 ACC=accumulator(x.dtype), PARTS=triton.next_power_of_2(len(sums) // 2), ROWS=TILE, COLS=block(outs),
                 DEPTH=block(ins), num_warps=4, num_stages=stages(x, 2),
             )  # fmt: skip
@@ -133,17 +136,18 @@ class _LinearNorm(torch.autograd.Function):
             of_w = ctx.beside.run(_weight_gradient, of_z, x, *before)
         of_weight, of_bias = (None, None) if weight is None else of_params.unbind(0)
         of_b = of_w[outs * ins :] if ctx.biased else None
-        return of_x, of_w[: outs * ins].view(outs, ins), of_b, of_weight, of_bias, *(None,) * 7
+        of_plus = of_z if added else None
+        return of_x, of_w[: outs * ins].view(outs, ins), of_b, of_plus, of_weight, of_bias, *(None,) * 7
 
 
 def linear_norm(
     x: Tensor, w: Tensor, b: Tensor | None, weight: Tensor | None, bias: Tensor | None, copies: Tensor, eps: float,
-    relu: bool, running: Running | None, before: Normed | None = None, later: bool = False,
+    relu: bool, running: Running | None, *, plus: Tensor | None = None, before: Normed | None = None, later: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """As :func:`~enfa.nn.triton.norm.counted_norm` of ``x @ w.T + b``.
+    """As :func:`~enfa.nn.triton.norm.counted_norm` of ``x @ w.T + b + plus``.
 
-    With ``later`` the rows come as they are in front of the norm, for another ``linear_norm`` that is told of the norm
-    ``before`` its inputs and normalises them as it reads them. The gradient between the two is that of normalised rows.
+    With ``later`` the rows come as they are in front of the norm, for another linear that is told of the norm ``before``
+    its inputs and normalises them as it reads them. The gradient between the two is that of normalised rows.
     """
     w, b, beside = lend(w, b)
-    return _LinearNorm.apply(x, w, b, weight, bias, copies, eps, relu, running, before, later, beside)
+    return _LinearNorm.apply(x, w, b, plus, weight, bias, copies, eps, relu, running, before, later, beside)

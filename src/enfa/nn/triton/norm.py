@@ -122,10 +122,10 @@ class _Norm(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, weight: Tensor | None, bias: Tensor | None, copies: Tensor, eps: float, relu: bool,
-        running: Running | None,
+        running: Running | None, later: bool,
     ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
         x = x.contiguous()
-        out, saved, total = normalise(x, copies, *statistics(x, copies), weight, bias, eps, relu, running)
+        out, saved, total = normalise(x, copies, *statistics(x, copies), weight, bias, eps, relu, running, later)
         ctx.save_for_backward(x, weight, bias, copies, saved, total)
         ctx.relu = relu
         ctx.set_materialize_grads(False)
@@ -140,14 +140,17 @@ class _Norm(torch.autograd.Function):
         sums = gradient_sums(grad, x, saved, weight, bias, ctx.relu)
         out, of_params = turn_gradient(grad, x, copies, saved, total, weight, bias, sums, ctx.relu)
         of_weight, of_bias = (None, None) if weight is None else of_params.unbind(0)
-        return out, of_weight, of_bias, *(None,) * 4
+        return out, of_weight, of_bias, *(None,) * 5
 
 
 def counted_norm(
-    x: Tensor, weight: Tensor | None, bias: Tensor | None, copies: Tensor, eps: float, relu: bool, running: Running | None
-) -> tuple[Tensor, Tensor, Tensor]:
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, copies: Tensor, eps: float, relu: bool, running: Running | None,
+    later: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Normalised rows; mean, 1 / standard deviation and variance [3, C]; the number of all copies.
 
-    ``running``, the mean, variance, number of batches and momentum, is updated; None: nothing is.
+    ``running``, the mean, variance, number of batches and momentum, is updated; None: nothing is. With ``later`` the rows
+    come as they are, for a linear that is told of the norm ``before`` its inputs and normalises them as it reads them; the
+    gradient that comes back is that of normalised rows.
     """
-    return _Norm.apply(x, weight, bias, copies, eps, relu, running)
+    return _Norm.apply(x, weight, bias, copies, eps, relu, running, later)

@@ -53,9 +53,9 @@ def gated(x, gate, place, mask, GATED: tl.constexpr):
 
 @triton.jit(do_not_specialize=["R", "share"])
 def _tall_kernel(
-    x, gate, w, bias, out, copies, mean_parts, square_parts, count_parts, R, share,
-    K: tl.constexpr, N: tl.constexpr, W_K: tl.constexpr, W_N: tl.constexpr, BIAS: tl.constexpr, STATS: tl.constexpr,
-    GATED: tl.constexpr, RELU: tl.constexpr, PRECISION: tl.constexpr, ACC: tl.constexpr,
+    x, gate, w, bias, plus, out, copies, mean_parts, square_parts, count_parts, R, share,
+    K: tl.constexpr, N: tl.constexpr, W_K: tl.constexpr, W_N: tl.constexpr, BIAS: tl.constexpr, PLUS: tl.constexpr,
+    STATS: tl.constexpr, GATED: tl.constexpr, RELU: tl.constexpr, PRECISION: tl.constexpr, ACC: tl.constexpr,
     ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
     """out [R, N] = x [R, K] times w, whose element (k, n) is at ``k * W_K + n * W_N``; also its weighted statistics."""
@@ -78,6 +78,8 @@ def _tall_kernel(
         a = gated(x, gate, place * K + depth[None, :], here[:, None] & (depth < K)[None, :], GATED)
         total = tl.dot(a, whole, input_precision=PRECISION, out_dtype=ACC)
         total += shift[None, :]
+        if PLUS:
+            total += tl.load(plus + place * N + cols[None, :], here[:, None] & inside[None, :], 0).to(ACC)
         if RELU:
             total = tl.where(total <= 0, 0, total)  # not the maximum, which hides NaN
         tl.store(out + place * N + cols[None, :], total.to(out.dtype.element_ty), here[:, None] & inside[None, :])
@@ -120,9 +122,9 @@ def add_parts(parts: Tensor, zeros: int, dtype: torch.dtype) -> Tensor:
 
 def tall_times(
     x: Tensor, weight: Tensor, bias: Tensor | None, transposed: bool, *, gate: Tensor | None = None, relu: bool = False,
-    stats: tuple[Tensor, ...] | None = None, shares: tuple[int, int] | None = None,
+    plus: Tensor | None = None, stats: tuple[Tensor, ...] | None = None, shares: tuple[int, int] | None = None,
 ) -> Tensor:  # fmt: skip
-    """``x @ weight.T + bias`` (as nn.Linear), or with ``transposed`` ``x @ weight``; and a ReLU behind it.
+    """``x @ weight.T + bias + plus`` (as nn.Linear), or with ``transposed`` ``x @ weight``; and a ReLU behind it.
 
     ``gate``: x counts where this is above 0. ``stats``: the copies of each row, and room for the weighted means, squares
     and counts of each share of the rows.
@@ -134,8 +136,9 @@ def tall_times(
     parts, share = shares or row_shares(len(x), TILE, 2**30)
     room: tuple[Tensor, ...] = stats or (out, out, out, out)
     _tall_kernel[(parts,)](
-        x, x if gate is None else gate, weight, weight if bias is None else bias, out, *room, len(x), share,
-        K=k, N=n, W_K=strides[0], W_N=strides[1], BIAS=bias is not None, STATS=stats is not None,
+        x, x if gate is None else gate, weight, weight if bias is None else bias, x if plus is None else plus, out,
+        *room, len(x), share,
+        K=k, N=n, W_K=strides[0], W_N=strides[1], BIAS=bias is not None, PLUS=plus is not None, STATS=stats is not None,
         GATED=gate is not None, RELU=relu, PRECISION=precision(), ACC=accumulator(x.dtype),
         ROWS=TILE, COLS=block(n), DEPTH=block(k), num_warps=4, num_stages=2,
     )  # fmt: skip

@@ -24,23 +24,29 @@ class Normed(NamedTuple):
     saved: Tensor  # [3, K]: mean, 1 / standard deviation, variance
     weight: Tensor | None
     bias: Tensor | None
+    copies: Tensor  # [R]
 
 
 @triton.jit
-def _load_normed(x, place, mask, saved, weight, bias, k, K: tl.constexpr, AFFINE: tl.constexpr, DEPTH: tl.constexpr):
+def _load_normed(
+    x, place, mask, counted, saved, weight, bias, k, K: tl.constexpr, AFFINE: tl.constexpr, DEPTH: tl.constexpr
+):  # fmt: skip
+    """As normalise_kernel writes them: a row that stands for nothing comes out as the bias, whatever it holds."""
     inside = k < K
     mean, rstd = tl.load(saved + k, inside, 0), tl.load(saved + K + k, inside, 0)
     scale, shift = load_scaling(rstd, weight, bias, k, inside, AFFINE, tl.float32, DEPTH)
-    return tl.where(mask, normalised(tl.load(x + place, mask, 0), mean, scale, shift, True), 0)
+    value = tl.where(counted, tl.load(x + place, mask, 0), mean[None, :])
+    return tl.where(mask, normalised(value, mean, scale, shift, True), 0)
 
 
 @triton.jit(do_not_specialize=["R"])
 def _wide_kernel(
-    x, gate, saved, weight, bias, w, back, shift, out, R,
+    x, gate, saved, weight, bias, copies, w, back, shift, plus, out, R,
     K: tl.constexpr, N: tl.constexpr, NORMED: tl.constexpr, AFFINE: tl.constexpr, GATED: tl.constexpr,
-    SHIFTED: tl.constexpr, RELU: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr,
+    SHIFTED: tl.constexpr, PLUS: tl.constexpr, RELU: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
+    DEPTH: tl.constexpr,
 ):  # fmt: skip
-    """out [R, N] = x [R, K] times w [K, N], which comes in halves.
+    """out [R, N] = x [R, K] times w [K, N], which comes in halves; and what is added to it.
 
     The last rows first: x was written from the first to the last, and the cache holds what was written last.
     """
@@ -49,11 +55,14 @@ def _wide_kernel(
     here, inside = (rows < R)[:, None], (n < N)[None, :]
     long = rows.to(tl.int64)[:, None]
     total = tl.zeros((ROWS, COLS), tl.float32)
+    counted = here
+    if NORMED:
+        counted = (tl.load(copies + rows, rows < R, 0) > 0)[:, None]
     for first in range(0, K, DEPTH):
         k = first + tl.arange(0, DEPTH)
         mask = here & (k < K)[None, :]
         if NORMED:
-            a = _load_normed(x, long * K + k[None, :], mask, saved, weight, bias, k, K, AFFINE, DEPTH)
+            a = _load_normed(x, long * K + k[None, :], mask, counted, saved, weight, bias, k, K, AFFINE, DEPTH)
         else:
             a = gated(x, gate, long * K + k[None, :], mask, GATED)
         up, down = scales(tl.max(tl.abs(a), 1))
@@ -64,6 +73,8 @@ def _wide_kernel(
     total *= tl.load(back + n, n < N, 0)[None, :]
     if SHIFTED:
         total += tl.load(shift + n, n < N, 0)[None, :]
+    if PLUS:
+        total += tl.load(plus + long * N + n[None, :], here & inside, 0)
     if RELU:
         total = tl.where(total <= 0, 0, total)  # not the maximum, which hides NaN
     tl.store(out + long * N + n[None, :], total, here & inside)
@@ -71,7 +82,7 @@ def _wide_kernel(
 
 @triton.jit(do_not_specialize=["R"])
 def _weight_kernel(
-    grad, gate, x, saved, weight, bias, parts, R,
+    grad, gate, x, saved, weight, bias, copies, parts, R,
     N: tl.constexpr, K: tl.constexpr, NORMED: tl.constexpr, AFFINE: tl.constexpr, GATED: tl.constexpr,
     SUMS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
@@ -90,7 +101,8 @@ def _weight_kernel(
         a = gated(grad, gate, long * N + n[None, :], here & (n < N)[None, :], GATED)
         mask = here & (k < K)[None, :]
         if NORMED:
-            b = _load_normed(x, long * K + k[None, :], mask, saved, weight, bias, k, K, AFFINE, COLS)
+            counted = (tl.load(copies + r, r < R, 0) > 0)[:, None]
+            b = _load_normed(x, long * K + k[None, :], mask, counted, saved, weight, bias, k, K, AFFINE, COLS)
         else:
             b = tl.load(x + long * K + k[None, :], mask, 0)
         up_a, up_b, down = row_scales(tl.max(tl.abs(a), 1), tl.max(tl.abs(b), 1))
@@ -106,16 +118,16 @@ def _weight_kernel(
         tl.store(place + N * K + n, tl.sum(sums, 0), (n < N) & (tl.program_id(1) % blocks == 0))
 
 
-def _arguments(x: Tensor, normed: Normed | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Statistics, weight and bias of the norm, or anything for a kernel that reads none."""
-    return (x, x, x) if normed is None else (normed.saved, *scaling_of(*normed))
+def _arguments(x: Tensor, normed: Normed | None) -> tuple[Tensor, ...]:
+    """Statistics, weight, bias and copies of the norm, or anything for a kernel that reads none."""
+    return (x, x, x, x) if normed is None else (normed.saved, *scaling_of(*normed[:3]), normed.copies)
 
 
 def wide_times(
     x: Tensor, split: Halves, shape: torch.Size, bias: Tensor | None, transposed: bool, *, gate: Tensor | None = None,
-    relu: bool = False, normed: Normed | None = None,
+    relu: bool = False, normed: Normed | None = None, plus: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """``x @ weight.T + bias`` for a weight [outs, ins], or with ``transposed`` ``x @ weight``; and a ReLU behind it.
+    """``x @ weight.T + bias + plus`` for a weight [outs, ins], or with ``transposed`` ``x @ weight``; and a ReLU behind it.
 
     ``gate``: x counts where this is above 0. ``normed``: what x goes through first.
     """
@@ -127,9 +139,9 @@ def wide_times(
     most: dict[str, Any] = {"maxnreg": 168} if cols == 128 and gate is None and k % 4 == 0 else {}
     _wide_kernel[(triton.cdiv(len(x), rows), triton.cdiv(n, cols))](
         x, x if gate is None else gate, *_arguments(x, normed), split.parts[int(transposed)],
-        split.back[outs:] if transposed else split.back, x if bias is None else bias, out, len(x),
+        split.back[outs:] if transposed else split.back, x if bias is None else bias, x if plus is None else plus, out, len(x),
         K=k, N=n, NORMED=normed is not None, AFFINE=normed is not None and normed.weight is not None,
-        GATED=gate is not None, SHIFTED=bias is not None, RELU=relu,
+        GATED=gate is not None, SHIFTED=bias is not None, PLUS=plus is not None, RELU=relu,
         ROWS=rows, COLS=cols, DEPTH=32, num_warps=4, num_stages=3, **most,
     )  # fmt: skip
     return out

@@ -1,0 +1,216 @@
+"""Linears, sums and norms of Rows that are held back, so that our own kernels compute several of them at once.
+
+A linear adds other rows to its result on the way, and takes the ReLU behind them; with a norm behind it, it is one operation.
+A wide linear normalises what it reads, so that rows between a norm and a linear are written nowhere.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+
+from enfa.nn.ops.counted import Counted, Running, Shifted, uncounted_rows, update_running
+from enfa.nn.ops.linear import WIDE, fusable, linear_of
+from enfa.nn.rowwise.held import Held
+from enfa.nn.rowwise.rows import Rows
+from enfa.nn.triton import accelerated
+from enfa.plan.derived.needs import way
+
+if TYPE_CHECKING:
+    from enfa.nn.triton.wide import Normed
+
+__all__ = ["HeldLinear", "HeldNorm", "HeldSum"]
+
+
+def _waiting(rows: Rows, records: bool) -> Held | None:
+    """What computes these rows, where nothing has asked for its values so far, and gradients are recorded as here."""
+    held = rows.held
+    return None if held is None or rows.activated or held.records != records or held.found else held
+
+
+class Product(NamedTuple):
+    """What our own kernels compute at once: ``x @ weight.T + bias + plus``, of x as it is ``before`` or behind a norm."""
+
+    x: Tensor
+    weight: Tensor
+    bias: Tensor | None
+    plus: Tensor | None
+    before: Normed | None
+
+
+class HeldLinear(Held):
+    """``rows @ weight.T + bias``."""
+
+    def __init__(self, rows: Rows, weight: Tensor, bias: Tensor | None) -> None:
+        super().__init__([rows], len(weight), weight, bias)
+        self.weight, self.bias = weight, bias
+
+    def computed(self, relu: bool) -> Tensor:
+        return self.plus(None, relu)
+
+    def plus(self, plus: Tensor | None, relu: bool) -> Tensor:
+        """With other rows added to it."""
+        if not self.fits() or self._few():
+            return linear_of(self.reads[0].value, self.weight, self.bias, relu, plus)
+        x, weight, bias, plus, before = self.product(plus)
+        return linear_of(x, weight, bias, relu, plus, before)
+
+    def fits(self) -> bool:
+        """Whether our own kernels compute it."""
+        return fusable(self.reads[0], self.weight, self.bias)
+
+    def _few(self) -> bool:
+        from enfa.nn.triton.small import MOST_ROWS
+
+        (rows,) = self.reads
+        return rows.bag.num_rows(rows.number) <= MOST_ROWS
+
+    def product(self, plus: Tensor | None = None) -> Product:
+        """The same, of rows in front of a norm and ReLU where it can normalise them as it reads them."""
+        (rows,) = self.reads
+        norm, later = rows.held, None
+        if isinstance(norm, HeldNorm) and rows.activated and max(self.weight.shape) > WIDE:
+            later = norm.later(self.records)
+        x, before = (rows.value, None) if later is None else later
+        return Product(x, self.weight, self.bias, plus, before)
+
+
+class HeldSum(Held):
+    """A linear's result and other rows: of its table, or of one that its rows are found in."""
+
+    def __init__(self, linear: Rows, other: Rows) -> None:
+        super().__init__([linear, other], linear.width)
+
+    @staticmethod
+    def of(one: Rows, other: Rows) -> HeldSum | None:
+        """Whichever of the two is the linear."""
+        bag, records = one.bag, torch.is_grad_enabled()
+        if bag is not other.bag or one.dtype != other.dtype or one.ndim != 2 or other.ndim != 2 or one.width != other.width:
+            return None
+        for rows, plus in ((one, other), (other, one)):
+            there = rows.number == plus.number or way(bag, rows.number, plus.number) is not None
+            if there and isinstance(_waiting(rows, records), HeldLinear):
+                return HeldSum(rows, plus)
+        return None
+
+    def _linear(self) -> HeldLinear | None:
+        linear = _waiting(self.reads[0], self.records)
+        return linear if isinstance(linear, HeldLinear) and linear.fits() else None
+
+    def _other(self) -> Tensor:
+        return self.reads[1].bag.moved(self.reads[1], self.reads[0].number)
+
+    def computed(self, relu: bool) -> Tensor:
+        plus = self._other()  # first: what the linear reads may be the same rows, or the linear itself
+        linear = self._linear()
+        if linear is not None:
+            return linear.plus(plus, relu)
+        found = self.reads[0].value + plus
+        return torch.relu(found) if relu else found
+
+    def product(self) -> Product | None:
+        """As that of its linear, where there still is one."""
+        if self._linear() is None:
+            return None
+        plus = self._other()
+        linear = self._linear()
+        return None if linear is None else linear.product(plus)
+
+
+class HeldNorm(Held):
+    """BatchNorm in training: each row counts as often as it stands for something."""
+
+    def __init__(
+        self, rows: Rows, weight: Tensor | None, bias: Tensor | None, eps: float, running: Running | None,
+        copies: Tensor | None, total: int,
+    ) -> None:  # fmt: skip
+        super().__init__([rows], rows.width, weight, bias)
+        if copies is None:
+            copies = rows.bag.tables[rows.number].copies
+        assert copies is not None
+        self.weight, self.bias, self.eps, self.copies, self.total = weight, bias, eps, copies, total
+        self.running = running
+        self._later: tuple[Tensor, Normed] | None = None
+
+    def __del__(self) -> None:
+        if self.running is not None and not self.stale():
+            self.tensor(False)
+
+    def computed(self, relu: bool) -> Tensor:
+        running, self.running = self.running, None  # computed a second time, it is the same call
+        if running is not None and not self.total:
+            if running[2] is not None:
+                running[2].add_(1)
+            running = None  # of nothing
+        return self._fused(relu, running) if self._whole() and accelerated(self.copies) else self._plain(relu, running)
+
+    def _whole(self) -> bool:
+        """Our own kernels know no norm that has a weight and no bias, or the other way round."""
+        return (self.weight is None) == (self.bias is None)
+
+    def _fused(self, relu: bool, running: Running | None) -> Tensor:
+        kernel = _by_kernel(running)
+        out, saved, total = self._normed(relu, kernel)
+        if running is not None and kernel is None:
+            update_running(running, saved[0], saved[2], total)
+        return out
+
+    def _normed(
+        self, relu: bool, running: tuple[Tensor, Tensor, Tensor, float] | None, later: bool = False
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """With the product before it, where nothing has asked for that so far."""
+        from enfa.nn.triton.linear_norm import linear_norm
+        from enfa.nn.triton.norm import counted_norm
+
+        rest = (self.weight, self.bias, self.copies, self.eps, relu, running)
+        held, product = _waiting(self.reads[0], self.records), None
+        if isinstance(held, HeldSum) or (isinstance(held, HeldLinear) and held.fits()):
+            product = held.product()
+        if product is None:
+            return counted_norm(self.reads[0].value, *rest, later)
+        x, weight, bias, plus, before = product
+        return linear_norm(x, weight, bias, *rest, plus=plus, before=before, later=later)
+
+    def later(self, records: bool) -> tuple[Tensor, Normed] | None:
+        """Rows in front of the norm, for linears that normalise them, and take the ReLU, as they read them."""
+        from enfa.nn.triton.wide import Normed
+
+        running = _by_kernel(self.running)
+        if self.found or self.records != records or not self._whole() or (self.running is not None and running is None):
+            return None
+        if self._later is None:
+            self.running = None
+            x, saved, _ = self._normed(True, running, later=True)
+            self._later = x, Normed(saved, self.weight, self.bias, self.copies)
+        return self._later
+
+    def _plain(self, relu: bool, running: Running | None) -> Tensor:
+        linear, uncounted = _waiting(self.reads[0], self.records), uncounted_rows(self.copies)
+        if isinstance(linear, HeldLinear) and linear.bias is not None and self.copies.device.type == "cpu":
+            x = Shifted.apply(linear.reads[0].value, linear.weight, linear.bias, uncounted)
+        else:
+            x = self.reads[0].value
+        # counts and sums do not fit into 8 or 11 bits; the result has the type of the rows, as PyTorch's own
+        wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+        with torch.autocast(x.device.type, enabled=False):
+            weight, bias = (None if w is None else w.to(wide.dtype) for w in (self.weight, self.bias))
+            out = Counted.apply(wide, weight, bias, self.copies.to(wide.dtype), uncounted, self.eps, None, running)
+        out = out.to(x.dtype)
+        return torch.relu(out) if relu else out
+
+
+@cache
+def _not_counted(device: torch.device) -> Tensor:
+    """What kernels count calls in where the module has done so."""
+    return torch.zeros((), dtype=torch.int64, device=device)
+
+
+def _by_kernel(running: Running | None) -> tuple[Tensor, Tensor, Tensor, float] | None:
+    """Running statistics that a kernel updates: cumulative averages are not among them."""
+    mean, var, calls, momentum = running or (None, None, None, None)
+    if mean is None or var is None or momentum is None:
+        return None
+    return mean, var, _not_counted(mean.device) if calls is None else calls, momentum
