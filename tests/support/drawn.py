@@ -14,7 +14,8 @@ import enfa
 
 WIDTH = 4
 HOWS = ("sum", "mean", "max")
-OWN = {"mark", "distances", "ego", "ego mark", "ego isolate"}  # policies of ``cases.EVERY`` in which every node has a subgraph
+# policies of ``cases.EVERY`` in which every node has a subgraph
+OWN = {"mark", "distances", "ego", "ego mark", "ego isolate", "ego distances"}
 
 
 def shaken(model: nn.Module) -> nn.Module:

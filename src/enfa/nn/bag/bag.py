@@ -180,7 +180,7 @@ class Bag(Plan):
     def pool(self, h: Rows, how: str = "sum", score: Rows | None = None, *, to: str | None = None) -> Any:
         """Pairs -> subgraphs; subgraphs or nodes -> graphs, a tensor [graphs, channels]. An empty pool is zero.
 
-        ``to="nodes"``: subgraphs -> nodes; a node reads the subgraphs whose root it is, or an end of whose root edge, and nothing
+        ``to="nodes"``: subgraphs -> nodes; a node reads the subgraphs whose root it is, or an end of whose root edge; nothing,
         where there are none.
         ``how``: ``"sum"``, ``"mean"``, ``"max"``, or ``"softmax"``: a mean weighted by the softmax of ``score``, Rows of one
         column or of as many as ``h``.
