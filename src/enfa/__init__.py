@@ -20,7 +20,7 @@ from enfa.edits import (
     Subgraph,
     Subsample,
 )
-from enfa.nn import DSGNN, DSSGNN, CountedBatchNorm
+from enfa.nn import DSGNN, DSSGNN, GNNAK, I2GNN, IDGNN, NGNN, CountedBatchNorm
 from enfa.nn.bag import Bag, Rows, compile, lift, load_compiled, make_plan, trace
 from enfa.plan.step import Program
 
@@ -29,6 +29,10 @@ __version__ = "0.1.0"
 __all__ = [
     "DSGNN",
     "DSSGNN",
+    "GNNAK",
+    "I2GNN",
+    "IDGNN",
+    "NGNN",
     "Bag",
     "CompiledDataset",
     "CountedBatchNorm",

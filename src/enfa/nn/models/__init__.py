@@ -2,5 +2,9 @@
 
 from enfa.nn.models.ds import DSGNN
 from enfa.nn.models.dss import DSSGNN
+from enfa.nn.models.gnn_ak import GNNAK
+from enfa.nn.models.i2gnn import I2GNN
+from enfa.nn.models.id_gnn import IDGNN
+from enfa.nn.models.ngnn import NGNN
 
-__all__ = ["DSGNN", "DSSGNN"]
+__all__ = ["DSGNN", "DSSGNN", "GNNAK", "I2GNN", "IDGNN", "NGNN"]
