@@ -59,8 +59,8 @@ class GNNAK(nn.Module):
     ``EgoNets(hops, mark="distances")`` or other policies in which every node is the root of one subgraph.
 
     Every layer runs a base GNN on all subgraphs and adds up three encodings of each node, gated by distances: its own row in
-    its subgraph (centroid), the pool of its subgraph (subgraph), and the pool of its rows in all subgraphs (context). The sum is
-    what the node is in the next layer.
+    its subgraph (centroid), the pool of its subgraph (subgraph), and the pool of its rows in all subgraphs (context). The
+    sum is what the node is in the next layer.
 
     Args:
         num_layers: of these (outer) layers.
