@@ -11,6 +11,8 @@ from enfa.edits import (
     EdgeDeletion,
     EdgeMarking,
     EgoNets,
+    MostCentral,
+    NeighborMarking,
     NodeDeletion,
     NodeMarking,
     Policy,
@@ -19,7 +21,7 @@ from enfa.edits import (
     Subsample,
 )
 from enfa.expressiveness import Power, power
-from enfa.nn import DSGNN, DSSGNN, SSWLGNN, SUN, CountedBatchNorm, Subgraphormer
+from enfa.nn import DSGNN, DSSGNN, GNNAK, I2GNN, IDGNN, NGNN, SSWLGNN, SUN, CountedBatchNorm, Subgraphormer
 from enfa.nn.bag import Bag, Rows, compile, lift, load_compiled, make_plan, trace
 from enfa.plan.step import Program
 
@@ -28,6 +30,10 @@ __version__ = "0.1.0"
 __all__ = [
     "DSGNN",
     "DSSGNN",
+    "GNNAK",
+    "I2GNN",
+    "IDGNN",
+    "NGNN",
     "SSWLGNN",
     "SUN",
     "Bag",
@@ -37,6 +43,8 @@ __all__ = [
     "EdgeDeletion",
     "EdgeMarking",
     "EgoNets",
+    "MostCentral",
+    "NeighborMarking",
     "NodeDeletion",
     "NodeMarking",
     "Policy",

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from bag_models import MODELS, ROOTED, Molecules, Net
+from bag_models import MODELS, ROOTED, Egos, Molecules, Net
 from program_cases import CASES, Case, graphs_of
 from torch import nn
 
@@ -31,7 +31,7 @@ def _graphs(model: type[nn.Module]) -> list:
 
 
 @pytest.mark.parametrize("pairs", [150, 10**9])
-@pytest.mark.parametrize("kind", [*MODELS, *ROOTED], ids=lambda k: k.__name__)
+@pytest.mark.parametrize("kind", [*MODELS, *ROOTED, Egos], ids=lambda k: k.__name__)
 def test_slices_give_what_full_plans_give(kind: type[nn.Module], pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compiled in one piece, and in chunks that are merged."""
     monkeypatch.setattr(enfa.batch.chunks, "_PAIRS", pairs)

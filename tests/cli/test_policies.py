@@ -38,6 +38,9 @@ EVERY = [
     *ONCE,
     *({"name": "subsample", "policy": one, "count": 2, "seed": 3} for one in ONCE),
     {"name": "subsample", "policy": "node_marking", "fraction": 0.5},
+    {"name": "ego_nets", "hops": 2, "mark": "distances"},
+    {"name": "neighbor_marking", "hops": 2, "mark": "distances"},
+    {"name": "most_central", "policy": {"name": "ego_nets", "hops": 2, "mark": True}, "count": 2},
 ]
 
 

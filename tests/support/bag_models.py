@@ -75,6 +75,18 @@ class Rooted(Small):
         return self.head(bag.pool(bag.root(h), "mean") + bag.pool(bag.diagonal(h), "max"))
 
 
+class Egos(Small):
+    """GNN-AK: what subgraphs are becomes what their roots are, for messages of nodes and in the next round within subgraphs."""
+
+    def forward(self, bag) -> Tensor:
+        h = self.start(bag)
+        found = bag.pool(bag.pool(h), "mean", to="nodes") + bag.pool(self.score(bag.root(h)), "sum", to="nodes")
+        seen = self.other(bag.propagate(self.second, found) + found).relu()
+        about = self.norm(bag.pool(bag.propagate(self.first, h + bag.spread(seen)), "max"))
+        last = bag.pool(about, "softmax", self.score(about).tanh(), to="nodes") + bag.pool(about, "max", to="nodes")
+        return self.head(bag.pool(last, "mean") + bag.pool(seen))
+
+
 class Between(Small):
     """GNN-SSWL+: messages within subgraphs, between them, and the diagonal."""
 

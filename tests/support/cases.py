@@ -61,6 +61,8 @@ EVERY: dict[str, enfa.Policy] = {
     "ego": enfa.EgoNets(1),
     "ego mark": enfa.EgoNets(2, mark=True),
     "ego isolate": enfa.EgoNets(1, mark=True, isolate=True),
+    "ego distances": enfa.EgoNets(2, mark="distances"),
+    "neighbors": enfa.NeighborMarking(1),
     "3 nodes": enfa.Reconstruction(3, max_subgraphs=6, seed=1),
     "all but 2": enfa.Reconstruction(-2, max_subgraphs=6),
     "some marked": enfa.Subsample(enfa.NodeMarking(distances=2), count=2),
@@ -68,7 +70,7 @@ EVERY: dict[str, enfa.Policy] = {
 }
 ROOTED = {
     "mark", "edge", "distances", "edge marking", "edge degrees", "edge distances", "ego", "ego mark", "ego isolate",
-    "some marked", "some edges",
+    "ego distances", "neighbors", "some marked", "some edges",
 }  # fmt: skip
 
 ConvMaker = Callable[[int, int], nn.Module]

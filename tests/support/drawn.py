@@ -14,7 +14,8 @@ import enfa
 
 WIDTH = 4
 HOWS = ("sum", "mean", "max")
-OWN = {"mark", "distances", "ego", "ego mark", "ego isolate"}  # policies of ``cases.EVERY`` in which every node has a subgraph
+# policies of ``cases.EVERY`` in which every node has a subgraph
+OWN = {"mark", "distances", "ego", "ego mark", "ego isolate", "ego distances"}
 
 
 def shaken(model: nn.Module) -> nn.Module:
@@ -59,7 +60,7 @@ class Drawn(nn.Module):
         for i in range(verbs):
             read = rng.randrange(len(self.kinds))
             verb, kind = rng.choice(self._offered(self.kinds[read], roots, own))
-            how = rng.choice((*HOWS, "softmax") if verb == "pool" else HOWS)
+            how = rng.choice((*HOWS, "softmax") if verb in ("pool", "about") else HOWS)
             if verb in ("propagate", "between"):
                 how = "edges" if self.reads_edges and rng.random() < 0.5 else ""
                 self.convs[str(i)] = _conv(rng, bool(how))
@@ -77,7 +78,7 @@ class Drawn(nn.Module):
     @staticmethod
     def _offered(kind: str, roots: bool, own: bool) -> Sequence[tuple[str, str]]:
         if kind == "subgraphs":
-            return [("spread", "pairs")]
+            return [("spread", "pairs"), *[("about", "nodes")] * roots]
         if kind == "nodes":
             return [("propagate", "nodes"), ("spread", "pairs")]
         found = [("propagate", "pairs"), ("propagate", "pairs"), ("across", "nodes"), ("pool", "subgraphs")]
@@ -99,8 +100,9 @@ class Drawn(nn.Module):
         if verb in ("propagate", "between"):
             given = (edge,) if how else ()
             return bag.propagate(self.convs[i], h, *given, along="subgraphs" if verb == "between" else "nodes")
-        if verb == "pool":
-            return bag.pool(h, how, self.scores[i](h).tanh() if how == "softmax" else None)
+        if verb in ("pool", "about"):
+            score = self.scores[i](h).tanh() if how == "softmax" else None
+            return bag.pool(h, how, score, to="nodes" if verb == "about" else None)
         return bag.across(h, how) if verb == "across" else getattr(bag, verb)(h)
 
     def _pooled(self, bag: Any, number: int, h: Any) -> Tensor:

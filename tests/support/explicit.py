@@ -173,7 +173,11 @@ class ExplicitBag:
         own = self._own()
         return tagged(plain(h)[[self.place[own[v], v] for v in range(self.num_nodes)]], "nodes")
 
-    def pool(self, h: Tagged, how: str = "sum", score: Tagged | None = None) -> Any:
+    def pool(self, h: Tagged, how: str = "sum", score: Tagged | None = None, *, to: str | None = None) -> Any:
+        if to == "nodes":
+            assert h.kind == "subgraphs"
+            of_roots = [[s for s, root in enumerate(self.roots) if v in root] for v in range(self.num_nodes)]
+            return self._lists(h, of_roots, "nodes", how, score)
         if h.kind == "pairs":
             lists: list[list[int]] = [[] for _ in self.of_graph]
             for i, (s, _) in enumerate(self.pairs):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from bag_models import Between, Context, Knowledge, Nodes, Rooted, Union
+from bag_models import Between, Context, Egos, Knowledge, Nodes, Rooted, Union
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import MLP, GINConv, GINEConv
@@ -112,6 +112,7 @@ CASES: dict[str, Case] = {
     "rooted": Case(enfa.NodeMarking(), Rooted),
     "between": Case(enfa.NodeMarking(), Between),
     "sun": Case(enfa.NodeMarking(), Union),
+    "about nodes": Case(enfa.EdgeDeletion(), Egos),
     "nodes": Case(enfa.EgoNets(1), Nodes),
     "full": Case(enfa.EdgeDeletion(), lambda: Chain(2, edges=2, categories=True), "full", channels=_CATEGORIES),
     "full, kept nodes": Case(enfa.EgoNets(1), lambda: Chain(2, 1), "full"),

@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 import torch
-from bag_models import MODELS, ROOTED, WIDTH, Molecules, Small
+from bag_models import MODELS, ROOTED, WIDTH, Egos, Molecules, Small
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv
@@ -110,7 +110,7 @@ OWN: dict[str, Any] = {
     "root": _own("gine", readout="root"),
     "sage": lambda: enfa.DSGNN([5, 3], WIDTH, 2, 2, lambda ins, outs: SAGEConv(ins, outs), jk="concat"),
 }
-EVERY_MODEL: dict[str, Any] = {kind.__name__: kind for kind in (*MODELS, *ROOTED, Looped, Partial, Plain, Told)} | OWN
+EVERY_MODEL: dict[str, Any] = {kind.__name__: kind for kind in (*MODELS, *ROOTED, Egos, Looped, Partial, Plain, Told)} | OWN
 
 
 def graphs_for(name: str, seed: int = 1, count: int = 4, size: int = 8) -> list[Data]:

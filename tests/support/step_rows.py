@@ -74,10 +74,14 @@ def written_out(number: Numbers, graphs: list[Data], policy: enfa.Policy, progra
             counts = {"nodes": bag.num_nodes, "subgraphs": len(bag.of_graph), "graphs": len(graphs)}
             lists: list[Counter] = [Counter() for _ in range(counts[step.kind])]
             for i, row in enumerate(read[0]):
-                if kind == "pairs":
+                if (kind, step.kind) == ("subgraphs", "nodes"):
+                    for v in set(bag.roots[i]):
+                        lists[v][row] += 1
+                elif kind == "pairs":
                     s, v = bag.pairs[i]
-                    if step.op != "root" or v in bag.roots[s]:
-                        lists[v if step.op == "across" else s][row] += 1
+                    often = bag.roots[s].count(v) if step.op == "root" else 1  # a loop has its node at both ends
+                    if often:
+                        lists[v if step.op == "across" else s][row] += often
                 else:
                     lists[bag.of_graph[i] if kind == "subgraphs" else graph_of[i]][row] += 1
             rows = list(map(number.listed, lists))

@@ -5,6 +5,8 @@ from enfa.edits.policies import POLICIES, policy_from
 from enfa.edits.policies.edge_deletion import EdgeDeletion
 from enfa.edits.policies.edge_marking import EdgeMarking
 from enfa.edits.policies.ego_nets import EgoNets
+from enfa.edits.policies.most_central import MostCentral
+from enfa.edits.policies.neighbor_marking import NeighborMarking
 from enfa.edits.policies.node_deletion import NodeDeletion
 from enfa.edits.policies.node_marking import NodeMarking
 from enfa.edits.policies.reconstruction import Reconstruction
@@ -12,6 +14,6 @@ from enfa.edits.policies.subsample import Subsample
 from enfa.edits.policy import GraphView, Policy, Subgraph
 
 __all__ = [
-    "DELETE", "POLICIES", "EdgeDeletion", "EdgeMarking", "Edits", "EgoNets", "GraphView", "NodeDeletion", "NodeMarking",
-    "Policy", "Reconstruction", "Subgraph", "Subsample", "policy_from",
+    "DELETE", "POLICIES", "EdgeDeletion", "EdgeMarking", "Edits", "EgoNets", "GraphView", "MostCentral", "NeighborMarking",
+    "NodeDeletion", "NodeMarking", "Policy", "Reconstruction", "Subgraph", "Subsample", "policy_from",
 ]  # fmt: skip

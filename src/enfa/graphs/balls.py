@@ -9,7 +9,7 @@ from numba import njit
 
 from enfa.graphs.graphset import GraphSet
 
-__all__ = ["Balls", "balls"]
+__all__ = ["Balls", "balls", "distances_within"]
 
 
 @dataclass(frozen=True)
@@ -83,3 +83,37 @@ def balls(graphs: GraphSet, center_ptr: np.ndarray, center: np.ndarray, hops: in
             return Balls(ptr, node[: ptr[-1]], hop[: ptr[-1]])
         node = np.concatenate([node, np.empty(len(node), np.int32)])
         hop = np.concatenate([hop, np.empty(len(hop), np.int16)])
+
+
+@njit(cache=True, nogil=True)
+def _reach(
+    ptr: np.ndarray, node: np.ndarray, target: np.ndarray, far: int, in_ptr: np.ndarray, src: np.ndarray,
+    inside: np.ndarray, place: np.ndarray, queue: np.ndarray, hop: np.ndarray,
+) -> None:  # fmt: skip
+    for b in range(len(ptr) - 1):
+        for q in range(ptr[b], ptr[b + 1]):
+            inside[node[q]] = b
+            place[node[q]] = q
+            hop[q] = far
+        if target[b] < 0 or inside[target[b]] != b:
+            continue
+        queue[0], end, at = target[b], 1, 0
+        hop[place[target[b]]] = 0
+        while at < end:
+            v = queue[at]
+            at += 1
+            for p in range(in_ptr[v], in_ptr[v + 1]):
+                w = src[p]
+                if inside[w] == b and hop[place[w]] == far and hop[place[v]] + 1 < far:
+                    hop[place[w]] = hop[place[v]] + 1
+                    queue[end] = w
+                    end += 1
+
+
+def distances_within(graphs: GraphSet, near: Balls, target: np.ndarray, far: int) -> np.ndarray:
+    """int64: of every entry of some balls how many edges within its ball lead to ``target[b]``; ``far`` where it is so many or
+    more, or where ball b has no target, -1."""
+    hop, largest = np.empty(len(near.node), np.int64), int(np.diff(near.ptr).max(initial=0))
+    inside, place = np.full(graphs.num_nodes, -1, np.int64), np.empty(graphs.num_nodes, np.int64)
+    _reach(near.ptr, near.node, target, far, graphs.in_ptr, graphs.src, inside, place, np.empty(largest, np.int64), hop)
+    return hop

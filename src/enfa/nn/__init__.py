@@ -1,13 +1,17 @@
 """Running models on plans."""
 
 from enfa.nn.cuda.captured import GraphedForward, GraphedStep
-from enfa.nn.models import DSGNN, DSSGNN, SSWLGNN, SUN, Subgraphormer
+from enfa.nn.models import DSGNN, DSSGNN, GNNAK, I2GNN, IDGNN, NGNN, SSWLGNN, SUN, Subgraphormer
 from enfa.nn.ops.norm import CountedBatchNorm
 from enfa.nn.rooted import link_places, root_nodes
 
 __all__ = [
     "DSGNN",
     "DSSGNN",
+    "GNNAK",
+    "I2GNN",
+    "IDGNN",
+    "NGNN",
     "SSWLGNN",
     "SUN",
     "CountedBatchNorm",

@@ -21,6 +21,8 @@ def check_kind(kind: str) -> str:
 def check_step(step: Step, graphs: GraphSet, edits: Edits, policy: str) -> None:
     """``policy``: what to call it in an error."""
     verb = "along='subgraphs'" if step.along == "subgraphs" else f"bag.{step.op}" if step.op in ("root", "diagonal") else ""
+    if (step.op, step.kind) == ("pool", "nodes"):
+        verb = "bag.pool(h, to='nodes')"
     if verb and edits.root is None:
         raise ValueError(
             f"{policy} does not say which node each subgraph is about, but the model reads that ({verb}): use a policy with "

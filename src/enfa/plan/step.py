@@ -29,7 +29,8 @@ class Step:
     - ``across``: nodes v read (k, v) for all subgraphs k that contain v.
     - ``root``: subgraphs j read (j, r) for the root r of j, or for both ends of a root edge.
     - ``diagonal``: nodes v read (j, v) for the subgraph j whose root v is.
-    - ``pool``: subgraphs read their pairs, graphs their subgraphs or their nodes.
+    - ``pool``: subgraphs read their pairs, graphs their subgraphs or their nodes; nodes the subgraphs whose root they are,
+      or an end of whose root edge.
     - ``spread``: pairs read the row of their subgraph, their node or their graph.
     - ``join``: rows of one kind read their rows in two tables.
     """

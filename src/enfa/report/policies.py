@@ -21,6 +21,8 @@ from enfa.edits import (
     EdgeMarking,
     Edits,
     EgoNets,
+    MostCentral,
+    NeighborMarking,
     NodeDeletion,
     NodeMarking,
     Policy,
@@ -47,8 +49,12 @@ PICTURES: dict[str, Policy] = {
     "ego_nets": EgoNets(1),
     "ego_nets_mark": EgoNets(1, mark=True),
     "ego_nets_isolate": EgoNets(1, mark=True, isolate=True),
+    "ego_nets_distances": EgoNets(2, mark="distances"),
+    "neighbor_marking": NeighborMarking(1),
+    "neighbor_marking_distances": NeighborMarking(2, mark="distances"),
     "reconstruction": Reconstruction(4, max_subgraphs=4),
     "subsample": Subsample(NodeMarking(), count=4),
+    "most_central": MostCentral(NodeMarking(), count=3),
 }
 
 

@@ -78,7 +78,7 @@ def sharing_of(graph: Data, policy: Policy, program: Program) -> Sharing:
     one more of them here, and would be seen, too.
     """
     for step in program.steps:
-        if step.op not in ("start", "propagate", "root", "pool") or step.along != "nodes":
+        if step.op not in ("start", "propagate", "root", "pool") or step.along != "nodes" or step.kind == "nodes":
             raise ValueError(f"Expected steps that do not mix subgraphs to draw, got '{step}'")
     graphs = check_graphs([graph])
     edits, nodes = edits_by(policy, graphs), graphs.num_nodes

@@ -10,7 +10,7 @@ import enfa
 from enfa.graphs import check_graphs
 from enfa.testing import degenerate_graphs, random_graph
 
-from .conftest import written_out
+from .conftest import distances_in, written_out
 
 GRAPHS = [random_graph(12, 2.0, seed=1), random_graph(9, 4.0, seed=2, loops=True), degenerate_graphs()["loops"]]
 
@@ -56,3 +56,19 @@ def test_never_more_rows_than_the_conventional_model(hops):
 def test_refuses_nonsense():
     with pytest.raises(ValueError, match="hops to be an integer >= 0, got -1"):
         enfa.EgoNets(-1)
+
+
+@pytest.mark.parametrize("hops", [0, 1, 3])
+@pytest.mark.parametrize("isolate", [False, True])
+def test_distances_to_the_root(hops, isolate):
+    for graph in GRAPHS:
+        distance = distances_in(graph)
+        for root, (nodes, _) in enumerate(written_out(enfa.EgoNets(hops, "distances", isolate), graph)):
+            near = {v: int(distance[v, root]) + 1 for v in range(graph.num_nodes) if distance[v, root] <= hops}
+            assert nodes == ({v: near.get(v, 0) for v in range(graph.num_nodes)} if isolate else near)
+    assert enfa.EgoNets(2, "distances").marks == enfa.NodeMarking(distances=2).marks
+
+
+def test_refuses_other_marks():
+    with pytest.raises(ValueError, match=r"^Expected mark to be False, True or 'distances', got 'distance'$"):
+        enfa.EgoNets(1, mark="distance")

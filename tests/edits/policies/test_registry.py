@@ -16,6 +16,8 @@ def test_by_name():
 def test_params_make_the_same_policy_again():
     needed = {
         "ego_nets": {"hops": 1},
+        "neighbor_marking": {"hops": 2, "mark": "distances"},
+        "most_central": {"policy": "node_marking", "count": 2},
         "reconstruction": {"k": 3},
         "subsample": {"policy": {"name": "ego_nets", "hops": 2}, "count": 3},
     }
@@ -45,12 +47,14 @@ def test_errors(name, params, message):
     [
         ({"name": "node_marking"}, "distances"),
         ({"name": "ego_nets"}, "hops"),
+        ({"name": "neighbor_marking"}, "hops"),
         ({"name": "edge_marking", "structure": "degrees"}, "hops"),
         ({"name": "edge_marking", "structure": "degrees"}, "bins"),
         ({"name": "reconstruction"}, "k"),
         ({"name": "reconstruction", "k": 2}, "max_subgraphs"),
         ({"name": "reconstruction", "k": 2}, "seed"),
         ({"name": "subsample", "policy": "node_marking"}, "count"),
+        ({"name": "most_central", "policy": "node_marking"}, "count"),
         ({"name": "subsample", "policy": "node_marking", "count": 2}, "seed"),
     ],
 )

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 import torch
-from bag_models import MODELS, ROOTED, Molecules
+from bag_models import MODELS, ROOTED, Egos, Molecules
 from cases import EVERY
+from cases import ROOTED as WITH_ROOTS
 from drawn import OWN, Drawn, shaken
 from explicit import ExplicitBag
 from step_rows import plan_of
@@ -77,12 +78,12 @@ def _model(kind: type[nn.Module], policy: enfa.Policy) -> nn.Module:
 
 
 @pytest.mark.parametrize("name", EVERY)
-@pytest.mark.parametrize("kind", [*MODELS, *ROOTED], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", [*MODELS, *ROOTED, Egos], ids=lambda kind: kind.__name__)
 def test_models_give_what_explicit_subgraphs_give(kind: type[nn.Module], name: str) -> None:
     policy = EVERY[name]
     graphs = _graphs([3, 2], [3, 2]) if kind is Molecules else _graphs()
     model = _model(kind, policy)
-    if kind in ROOTED and name not in OWN:
+    if name not in (OWN if kind in ROOTED else WITH_ROOTS if kind is Egos else EVERY):
         with pytest.raises(ValueError, match=r"^Expected (a policy|every node to be)|does not say which node each"):
             make_plan(graphs, policy, model)
     else:
@@ -109,11 +110,11 @@ SHALLOW = [kind for kind in (*MODELS, *ROOTED) if kind.__name__ in ("Context", "
 
 CASES = [
     (kind, name, special)
-    for kind in (*MODELS, *ROOTED)
+    for kind in (*MODELS, *ROOTED, Egos)
     for name in ("mark", "mixed", "ego mark")
     for special in SPECIAL
     # Molecules want categories; the deep ones lose digits where one node has 70 times the others' values
-    if kind is not Molecules and (name in OWN or kind not in ROOTED) and (special != "a hub" or kind in SHALLOW)
+    if kind is not Molecules and (name in OWN or kind not in (*ROOTED, Egos)) and (special != "a hub" or kind in SHALLOW)
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -131,3 +132,26 @@ def test_edges_may_be_embedded_for_nothing(kind: str) -> None:
     graphs = random_graphs(3, 5, edge_channels=2)
     plan = enfa.make_plan(graphs, enfa.NodeMarking(), _Unused(), kind)
     assert _Unused()(plan).shape == (3, 4) and len(plan.edge_rows) == 1
+
+
+class _To(nn.Module):
+    """Pools to what it is told, from pairs or from subgraphs."""
+
+    def __init__(self, to: str, pairs: bool = False) -> None:
+        super().__init__()
+        self.to, self.pairs, self.lin = to, pairs, nn.Linear(3, 3)
+
+    def forward(self, bag: enfa.Bag) -> Tensor:
+        h: Any = self.lin(bag.x)
+        return bag.each(bag.pool(h if self.pairs else bag.pool(h), to=self.to))
+
+
+def test_pools_go_where_they_can() -> None:
+    plan = enfa.make_plan(GRAPHS, enfa.NodeMarking(), _To("nodes"))
+    assert _To("nodes")(plan).shape == (sum(g.num_nodes for g in GRAPHS), 3)
+    with pytest.raises(ValueError, match=r"^Expected Rows of pairs to be pooled to subgraphs, got to='nodes' \(bag.across"):
+        enfa.make_plan(GRAPHS, enfa.NodeMarking(), _To("nodes", pairs=True))
+    with pytest.raises(ValueError, match=r"^Expected Rows of subgraphs to be pooled to graphs or nodes, got to='pairs'$"):
+        enfa.make_plan(GRAPHS, enfa.NodeMarking(), _To("pairs"))
+    with pytest.raises(ValueError, match=r"^_Marking\(\) does not say which .*reads that \(bag.pool\(h, to='nodes'\)\): use"):
+        enfa.make_plan(GRAPHS, _Marking(), _To("nodes"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from bag_models import MODELS, ROOTED, Molecules, Net
+from bag_models import MODELS, ROOTED, Egos, Molecules, Net
 from cases import EVERY
 from drawn import OWN, Drawn
 from step_rows import check_step_rows, plan_of
@@ -40,6 +40,7 @@ def _graphs(channels: int | list[int] = 3, edge_channels: int | list[int] | None
 CASES: list[tuple[type[nn.Module] | int, str]] = [
     *((kind, name) for kind in MODELS for name in ("mark", "mixed", "ego mark")),
     *((kind, name) for kind in ROOTED for name in ("mark", "ego", "ego isolate")),
+    *((Egos, name) for name in ("ego", "some marked", "edge")),
     *((seed, name) for seed, name in enumerate([*EVERY, *EVERY])),  # drawn models
 ]
 by_case = pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from bag_models import ROOTED, Net
+from bag_models import ROOTED, Egos, Net
 from cases import EVERY
 from torch import Tensor, nn
 from torch_geometric.nn import MLP, GINConv, GINEConv
@@ -119,7 +119,7 @@ class _Root(nn.Module):
 
 
 def test_models_that_mix_subgraphs_are_refused() -> None:
-    for kind in ROOTED:
+    for kind in (*ROOTED, Egos):
         slicer = _compiled(kind(), enfa.NodeMarking())[0]
         steps = slicer.sources.program.steps
         if any(step.kind == "nodes" or step.along == "subgraphs" for step in steps):

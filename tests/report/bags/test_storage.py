@@ -161,7 +161,8 @@ def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 _PARAMS: dict[str, dict] = {
-    "ego_nets": {"hops": 2}, "reconstruction": {"k": 3}, "subsample": {"policy": {"name": "node_marking"}, "count": 2},
+    "ego_nets": {"hops": 2}, "neighbor_marking": {"hops": 2}, "reconstruction": {"k": 3},
+    "most_central": {"policy": "node_marking", "count": 2}, "subsample": {"policy": {"name": "node_marking"}, "count": 2},
 }  # fmt: skip
 
 

@@ -18,6 +18,7 @@ _KNOWN = {
     ("propagate", "pairs", ("pairs",)), ("propagate", "nodes", ("nodes",)),
     ("across", "nodes", ("pairs",)), ("diagonal", "nodes", ("pairs",)), ("root", "subgraphs", ("pairs",)),
     ("pool", "subgraphs", ("pairs",)), ("pool", "graphs", ("subgraphs",)), ("pool", "graphs", ("nodes",)),
+    ("pool", "nodes", ("subgraphs",)),
     *(("spread", "pairs", (kind,)) for kind in ("subgraphs", "nodes", "graphs")),
     *(("join", kind, (kind, kind)) for kind in ("pairs", "nodes", "subgraphs")),
 }  # fmt: skip

@@ -8,6 +8,8 @@ from typing import Any
 from enfa.edits.policies.edge_deletion import EdgeDeletion
 from enfa.edits.policies.edge_marking import EdgeMarking
 from enfa.edits.policies.ego_nets import EgoNets
+from enfa.edits.policies.most_central import MostCentral
+from enfa.edits.policies.neighbor_marking import NeighborMarking
 from enfa.edits.policies.node_deletion import NodeDeletion
 from enfa.edits.policies.node_marking import NodeMarking
 from enfa.edits.policies.reconstruction import Reconstruction
@@ -23,8 +25,10 @@ POLICIES: dict[str, type[Policy]] = {
     "edge_deletion": EdgeDeletion,
     "edge_marking": EdgeMarking,
     "ego_nets": EgoNets,
+    "neighbor_marking": NeighborMarking,
     "reconstruction": Reconstruction,
     "subsample": Subsample,
+    "most_central": MostCentral,
 }
 
 

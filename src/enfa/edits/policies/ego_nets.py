@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from enfa.edits.edits import DELETE, Edits
+from enfa.edits.induced import induced
+from enfa.edits.policies.node_marking import one_hot
 from enfa.edits.policy import Policy
 from enfa.graphs import GraphSet
 from enfa.graphs.balls import Balls, balls
@@ -18,50 +20,36 @@ class EgoNets(Policy):
     """Subgraph r of a graph is induced by the nodes from which node r can be reached in at most ``hops`` edges.
 
     ESAN's EGO and, with ``mark=True``, which marks the root, EGO+; with one pool per ego net also NGNN.
+    ``mark="distances"`` labels every node by its hop distance to the root instead, as ``NodeMarking(distances=hops)`` does:
+    0 to ``hops``, one channel each, and one more, "far", for whatever ``isolate`` keeps outside. A model needs
+    ``mark_channels=hops + 2`` then.
     ``isolate=False`` drops the nodes outside; ``isolate=True`` keeps them without edges, as ESAN's code does: pools and
     BatchNorm then count them. Describing that takes an edit for every edge outside, nearly n m in all (about 55 bytes
     each while compiling), so it is for small graphs.
     """
 
-    def __init__(self, hops: int, mark: bool = False, isolate: bool = False) -> None:
+    def __init__(self, hops: int, mark: bool | str = False, isolate: bool = False) -> None:
+        if mark not in (False, True, "distances"):
+            raise ValueError(f"Expected mark to be False, True or 'distances', got {mark!r}")
         self.hops, self.mark, self.isolate = whole("hops", hops, 0), mark, isolate
 
     @property
     def marks(self) -> tuple[tuple[float, ...], ...]:  # type: ignore[override]
+        if self.mark == "distances":
+            return one_hot(self.hops + 2)
         return ((0.0,), (1.0,)) if self.mark else ((0.0,),)
 
     def edits(self, graphs: GraphSet) -> Edits:
         nodes, per_graph = np.arange(graphs.num_nodes), np.diff(graphs.node_ptr)
         near = balls(graphs, np.arange(graphs.num_nodes + 1), nodes, self.hops)
-        if self.isolate:
-            edge = self._outside(graphs, near)
-            mark = (np.ones_like(nodes), nodes, np.ones_like(nodes)) if self.mark else None
-            return Edits.build(per_graph, node=mark, edge=edge, marks=self.marks, root=nodes)
-        # list what is there or what is not, whichever is shorter
-        size, here = np.diff(near.ptr), per_graph[graphs.graph]
-        keeps = 2 * size <= here
-        sub, node = near.ball, near.node.astype(np.int64)
-        listed = keeps[sub]
-        value = (node == nodes[sub]).astype(np.int64) * self.mark
-        gone_sub, gone = self._others(graphs, near, np.flatnonzero(~keeps))
-        root = np.flatnonzero(~keeps) if self.mark else np.zeros(0, np.int64)
-        sub = np.concatenate([sub[listed], gone_sub, root])
-        node = np.concatenate([node[listed], gone, root])
-        value = np.concatenate([value[listed], np.full_like(gone, DELETE), np.ones_like(root)])
-        order = np.argsort(sub, kind="stable")
-        counts = np.bincount(sub, minlength=graphs.num_nodes)
-        return Edits.build(per_graph, (counts, node[order], value[order]), marks=self.marks, keeps=keeps, root=nodes)
-
-    @staticmethod
-    def _others(graphs: GraphSet, near: Balls, subs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """``(subgraph, node)`` pairs that lie outside the ego nets of some subgraphs."""
-        first = graphs.node_ptr[graphs.graph[subs]]
-        here = np.diff(graphs.node_ptr)[graphs.graph[subs]]
-        ptr = np.concatenate([[0], np.cumsum(here)])
-        inside = np.zeros(ptr[-1], bool)
-        size = np.diff(near.ptr)[subs]
-        inside[near.node[ranges(near.ptr[subs], size)] + np.repeat(ptr[:-1] - first, size)] = True
-        return np.repeat(subs, here)[~inside], ranges(first, here)[~inside]
+        hop = near.hop.astype(np.int64)
+        value = hop + 1 if self.mark == "distances" else (hop == 0).astype(np.int64) * bool(self.mark)
+        if not self.isolate:
+            node, keeps = induced(graphs, graphs.graph, near, value)
+            return Edits.build(per_graph, node, marks=self.marks, keeps=keeps, root=nodes)
+        there = value > 0
+        mark = np.bincount(near.ball[there], minlength=len(nodes)), near.node[there].astype(np.int64), value[there]
+        return Edits.build(per_graph, mark, self._outside(graphs, near), self.marks, root=nodes)
 
     @staticmethod
     def _outside(graphs: GraphSet, near: Balls) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -25,6 +25,7 @@ from enfa.plan.table import Plan
 __all__ = ["Bag"]
 
 POOLS = ("sum", "mean", "max", "softmax")
+TARGETS = {"pairs": ("subgraphs",), "subgraphs": ("graphs", "nodes"), "nodes": ("graphs",)}  # of pools; the first by default
 
 
 class Bag(Plan):
@@ -176,9 +177,11 @@ class Bag(Plan):
         self._check(h, ("pairs",), "diagonal")
         return self._read(h, Step("diagonal", "nodes", (h.number,)))
 
-    def pool(self, h: Rows, how: str = "sum", score: Rows | None = None) -> Any:
+    def pool(self, h: Rows, how: str = "sum", score: Rows | None = None, *, to: str | None = None) -> Any:
         """Pairs -> subgraphs; subgraphs or nodes -> graphs, a tensor [graphs, channels]. An empty pool is zero.
 
+        ``to="nodes"``: subgraphs -> nodes; a node reads the subgraphs whose root it is, or an end of whose root edge; nothing,
+        where there are none.
         ``how``: ``"sum"``, ``"mean"``, ``"max"``, or ``"softmax"``: a mean weighted by the softmax of ``score``, Rows of one
         column or of as many as ``h``.
         """
@@ -188,10 +191,14 @@ class Bag(Plan):
         if score is not None:
             like = self.common([h, score], "pool")
             h, score = like.of(self.moved(h, like.number)), like.of(self.moved(score, like.number))
-        target = "subgraphs" if h.kind == "pairs" else "graphs"
+        targets = TARGETS[h.kind]
+        if to is not None and to not in targets:
+            more = " (bag.across sums up what nodes are in all subgraphs)" if (h.kind, to) == ("pairs", "nodes") else ""
+            raise ValueError(f"Expected Rows of {h.kind} to be pooled to {' or '.join(targets)}, got to={to!r}{more}")
+        target = targets[0] if to is None else to
         number = self.step(Step("pool", target, (h.number,)))
         value = self._pooled(h, number, how, None if score is None else score.value)
-        if target == "subgraphs":
+        if target != "graphs":
             return self._rows(value, number)
         settle_norms()
         return value

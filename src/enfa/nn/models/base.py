@@ -18,12 +18,27 @@ from enfa.nn.encode import EdgeEncoder, NodeEncoder
 from enfa.nn.ops.linear import through
 from enfa.nn.rowwise.rows import Rows
 
-__all__ = ["JKS", "READOUTS", "SubgraphGNN", "SubgraphLayer", "embedding_gine"]
+__all__ = ["JKS", "READOUTS", "SubgraphGNN", "SubgraphLayer", "check_edges", "embedding_gine"]
 
 READOUTS = ("sum", "mean", "max", "root", "node")
 BAGS = ("mean", "sum")
 JKS = ("last", "concat", "sum")
 ConvLike = str | Callable[[int, int], nn.Module]
+
+
+def check_edges(first: Any, encoded: bool, conv: ConvLike, edge_channels: Any, edge_mark_channels: int = 0) -> None:
+    """Edge attributes that a conv does not read would be ignored. ``first``: one of the convs; ``encoded``: are there any."""
+    if not isinstance(first, Conv):  # of PyG: asked when messages are passed
+        return
+    if not encoded and first.reads_edges:
+        raise ValueError(f"Expected edge_channels for conv={conv!r}, which reads edge attributes, got {edge_channels}")
+    if encoded and not first.reads_edges:
+        given = {"edge_channels": (edge_channels, None), "edge_mark_channels": (edge_mark_channels, 0)}
+        what, (value, none) = next((k, v) for k, v in given.items() if v[0])
+        raise ValueError(
+            f"Expected a conv that reads edge attributes for {what}={value}, got conv={conv!r}, which reads none: "
+            f"use conv='gine', or {what}={none}"
+        )
 
 
 class SubgraphLayer(nn.Module):
@@ -107,7 +122,7 @@ class SubgraphGNN(nn.Module):
         rest = (conv, edges.out_channels, norm, dropout, independent_dropout, residual)
         widths = [self.encoder.out_channels, *[hidden] * (num_layers - 1)]
         self.layers = nn.ModuleList(self.layer(width, hidden, *rest) for width in widths)
-        self._check_edges(conv, edge_channels, edge_mark_channels)
+        check_edges(self.layers[0].conv, self.edge_encoder is not None, conv, edge_channels, edge_mark_channels)
         pooled = hidden * (num_layers if jk == "concat" else 1)
         self.subgraph_mlp = self.make_subgraph_mlp(pooled, hidden, norm)
         wide = hidden * self.head_width
@@ -148,18 +163,3 @@ class SubgraphGNN(nn.Module):
 
     def pooled(self, bag: Bag, h: Rows) -> Tensor:
         return bag.pool(self.subgraph_mlp(bag.pool(h, self.readout)), self.bag)
-
-    def _check_edges(self, conv: ConvLike, edge_channels: Any, edge_mark_channels: int) -> None:
-        """Edge attributes that a conv does not read would be ignored."""
-        first: Any = self.layers[0].conv  # type: ignore[union-attr]
-        if not isinstance(first, Conv):  # of PyG: asked when messages are passed
-            return
-        if self.edge_encoder is None and first.reads_edges:
-            raise ValueError(f"Expected edge_channels for conv={conv!r}, which reads edge attributes, got {edge_channels}")
-        if self.edge_encoder is not None and not first.reads_edges:
-            given = {"edge_channels": (edge_channels, None), "edge_mark_channels": (edge_mark_channels, 0)}
-            what, (value, none) = next((k, v) for k, v in given.items() if v[0])
-            raise ValueError(
-                f"Expected a conv that reads edge attributes for {what}={value}, got conv={conv!r}, which reads none: "
-                f"use conv='gine', or {what}={none}"
-            )

@@ -14,7 +14,7 @@ from enfa.plan.arrays import tensor
 from enfa.plan.links import Links, Sums
 from enfa.plan.reference.expand import Expanded, edge_tables, expand, largest_values
 from enfa.plan.reference.loops import check_loops
-from enfa.plan.reference.roots import own_subgraphs, rooted, single_roots
+from enfa.plan.reference.roots import about_nodes, own_subgraphs, rooted, single_roots
 from enfa.plan.step import Program, Step
 from enfa.plan.table import Plan, Table
 
@@ -127,6 +127,8 @@ def _table(written: Written, step: Step, read: list[Step]) -> Table:
         table.sums = _lists(ptr, written.pairs(sub, root))
     elif step.op == "diagonal":
         table.own = tensor(written.pairs(own_subgraphs(graphs, edits), np.arange(rows)))
+    elif step.op == "pool" and step.kind == "nodes":
+        table.sums = _lists(*about_nodes(graphs, edits))
     elif step.op == "pool":
         table.sums = {
             "pairs": lambda: _lists(bag.sub_ptr, np.arange(bag.num_rows)),

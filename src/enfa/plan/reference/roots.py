@@ -7,7 +7,7 @@ import numpy as np
 from enfa.edits import Edits
 from enfa.graphs import GraphSet
 
-__all__ = ["local_roots", "own_subgraphs", "rooted", "single_roots"]
+__all__ = ["about_nodes", "local_roots", "own_subgraphs", "rooted", "single_roots"]
 
 
 def _told(edits: Edits, verb: str) -> np.ndarray:
@@ -68,6 +68,17 @@ def own_subgraphs(graphs: GraphSet, edits: Edits) -> np.ndarray:
     own = np.empty(graphs.num_nodes, np.int64)
     own[root] = there
     return own
+
+
+def about_nodes(graphs: GraphSet, edits: Edits) -> tuple[np.ndarray, np.ndarray]:
+    """(ptr [N+1], subgraphs by node): the subgraphs whose root each node is, or an end of whose root edge, each once."""
+    root = _told(edits, "bag.pool(h, to='nodes')")
+    there = root >= 0
+    there[:, 1:] &= root[:, 1:] != root[:, :1]  # a root edge that is a loop has one end
+    sub, side = np.nonzero(there)
+    node = root[sub, side]
+    order = np.argsort(node, kind="stable")
+    return np.concatenate([[0], np.cumsum(np.bincount(node, minlength=graphs.num_nodes))]), sub[order]
 
 
 def local_roots(graphs: GraphSet, edits: Edits) -> np.ndarray | None:

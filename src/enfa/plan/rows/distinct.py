@@ -15,7 +15,7 @@ import numpy as np
 from enfa.edits import Edits
 from enfa.graphs import GraphSet
 from enfa.plan.reference.loops import check_loops
-from enfa.plan.reference.roots import own_subgraphs, rooted, single_roots
+from enfa.plan.reference.roots import about_nodes, own_subgraphs, rooted, single_roots
 from enfa.plan.rows._pairs import count_by_graph
 from enfa.plan.rows.builder import Builder
 from enfa.plan.rows.intern import KeyTable, packed
@@ -117,6 +117,10 @@ class Steps:
         if step.op == "pool":
             if kind == "pairs":
                 return self.pool(self.pairs[read], rows)
+            if step.kind == "nodes":
+                ptr, sub = about_nodes(g, e)
+                source = self.of[read][sub]
+                return table.add(np.zeros(g.num_nodes, np.int32), ptr, packed(source, np.ones_like(source)))
             owner = g.graph if kind == "nodes" else e.graph
             ptr = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=g.num_graphs))])
             source = self.of[read]
