@@ -1,7 +1,8 @@
 """What a dataset is to the rest of the package: graphs, and how a model on them is scored."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -90,6 +91,18 @@ class Benchmark:
 
     def __len__(self) -> int:
         return len(self.graphs)
+
+    def only(self, target: str) -> "Benchmark":
+        """The same with one column of ``y``, by its name in ``targets``."""
+        if target not in (self.targets or ()):
+            known = ", ".join(self.targets or ()) or "(it names none)"
+            raise ValueError(f"{self.name}: expected one of the targets {known}, got {target!r}")
+        k = (self.targets or ()).index(target)
+        graphs = [copy(graph) for graph in self.graphs]
+        for graph in graphs:
+            graph.y = graph.y[:, k : k + 1]
+        mean, std = (None if v is None else v[k : k + 1] for v in (self.mean, self.std))
+        return replace(self, graphs=graphs, num_outputs=1, targets=(target,), mean=mean, std=std)
 
     def split(
         self, fold: int = 0, seed: int = 0, *, validation: Literal["test", "next"] = "test"

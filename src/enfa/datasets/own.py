@@ -32,8 +32,8 @@ def from_graphs(
     Integer ``x`` and ``edge_attr`` are categories, float ones are numbers. A graph's ``y`` is an integer (a class), a float (a
     number to predict), or a row ``[1, T]``: yes/no tasks, or numbers where ``metric`` is "mae", "mse" or "r2"; NaN where not
     measured. With ``level="node"`` it is ``[n]`` or ``[n, T]``: numbers of nodes. What is not given is read off the data; pass
-    ``num_outputs``, ``in_channels`` and ``edge_channels`` where other data may hold more classes or categories than these graphs
-    do. The arrays are copied; other attributes of the graphs are left behind.
+    ``num_outputs``, ``in_channels`` and ``edge_channels`` where other data may hold more classes or categories than these
+    graphs do. The arrays are copied; other attributes of the graphs are left behind.
     """
     graphs = list(graphs)
     if not graphs:
