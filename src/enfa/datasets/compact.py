@@ -9,6 +9,8 @@ from typing import Any
 
 from enfa.datasets.benchmark import Benchmark
 from enfa.datasets.molecules import ATOM_CHANNELS, BOND_CHANNELS
+from enfa.datasets.npz.counting import COUNTING_NAMES, load_counting
+from enfa.datasets.npz.strongly_regular import load_sr25
 from enfa.datasets.npz.zinc import ZINC_NAMES, load_zinc
 from enfa.datasets.ogb_csv import OGB_TASKS
 from enfa.datasets.own import from_npz
@@ -26,7 +28,9 @@ _FACTS: dict[str, dict[str, Any]] = {
 
 # Benchmarks that have no raw files but pickles, or none at all, and are read from these files only: its name, its reader.
 _READERS: dict[str, tuple[str, Callable[[Path], Benchmark]]] = {
-    name: ("ZINC", partial(load_zinc, name)) for name in ZINC_NAMES
+    **{name: ("ZINC", partial(load_zinc, name)) for name in ZINC_NAMES},
+    **{name: ("counting", partial(load_counting, name)) for name in COUNTING_NAMES},
+    "SR25": ("SR25", load_sr25),
 }
 NPZ_NAMES = tuple(_READERS)
 
