@@ -12,8 +12,8 @@ from enfa.nn import DSGNN, DSSGNN
 from enfa.nn.bag.bag import Bag
 from enfa.nn.models import MODELS
 from enfa.training import Config, fit, load_model, read_config
+from enfa.training.arguments import arguments
 from enfa.training.build import Problem, make_model
-from enfa.training.models import arguments
 from enfa.training.run import LAST, folder_of
 
 Write = Callable[..., Path]
@@ -63,6 +63,7 @@ def test_settings_that_a_constructor_takes_reach_it() -> None:
         ({"model_params": {"power": 3, "num_layers": 2}}, "Expected num_layers as a setting of its own"),
         ({"model_params": {"power": 3, "in_channels": 2}}, "argument of own to be one of power, slope, got 'in_channels'"),
         ({"jk": "concat"}, "Expected no jk for the model own, which has none, got 'concat'"),
+        ({"model": "ds", "model_params": {"power": 1}}, "argument of ds to be one of independent_dropout, got 'power'"),
         ({"model": "ds", "context": "mpnn", "model_params": {}}, "Expected no context for the model ds, which has none"),
         ({"conv": "gine", "dropout": 0.5}, "Expected no conv for the model own"),
     ],
@@ -72,6 +73,36 @@ def test_others_are_refused(settings: dict[str, Any], message: str) -> None:
         make_model(config(**settings), PROBLEM)
 
 
+def test_a_model_has_defaults_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Means(DSGNN):
+        def __init__(self, *first: Any, readout: str = "mean", residual: bool = True, **options: Any) -> None:
+            if "bag" in options:
+                raise TypeError("Means takes no bag")
+            super().__init__(*first, readout=readout, **options)
+            self.adds = residual
+
+    monkeypatch.setitem(MODELS, "own", Means)
+    made = config(model_params={})
+    assert (made.readout, made.conv, made.residual) == ("mean", "gin", True) and Config.make(made.to_dict()) == made
+    assert make_model(made, PROBLEM).readout == "mean" and make_model(made, PROBLEM).adds
+    made = config(model_params={}, readout="sum", residual=False)
+    assert make_model(made, PROBLEM).readout == "sum" and not make_model(made, PROBLEM).adds
+    with pytest.raises(ValueError, match="Expected arguments that own takes: Means takes no bag"):
+        make_model(config(model_params={}, bag="sum"), PROBLEM)
+
+
+def test_edges_reach_models_that_read_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Attends(Own):
+        def __init__(self, *first: Any, conv: str = "gat", power: int = 1, **options: Any) -> None:
+            super().__init__(*first, power=power, **options)
+            self.given["conv"] = conv
+
+    monkeypatch.setitem(MODELS, "own", Attends)
+    for conv, edges in ((None, [4]), ("gine", [4]), ("gin", None)):  # what the package has no conv of, reads what it likes
+        model = make_model(config(model_params={}, conv=conv), PROBLEM)
+        assert model.given["edge_channels"] == edges and model.given["conv"] == (conv or "gat")
+
+
 def test_arguments_that_are_handed_on_are_known() -> None:
     assert list(arguments(DSSGNN))[:6] == ["in_channels", "hidden_channels", "out_channels", "num_layers", "conv", "context"]
     assert arguments(DSSGNN).keys() - arguments(DSGNN).keys() == {"context"}
@@ -79,7 +110,7 @@ def test_arguments_that_are_handed_on_are_known() -> None:
 
 
 def test_it_trains_and_comes_back(config_file: Write) -> None:
-    path = config_file(model="own", model_params={"power": 2}, jk="last", epochs=2)
+    path = config_file(model="own", model_params={"power": 2}, jk=None, epochs=2)
     made = read_config(path, ["model_params.slope=0.25"])
     fit(made, progress=False)
     model, read, _ = load_model(folder_of(made) / LAST)
@@ -93,6 +124,6 @@ def test_only_means_over_a_bag_may_be_drawn(config_file: Write, monkeypatch: pyt
 
     monkeypatch.setitem(MODELS, "own", Across)
     draw = {"policy": "subsample", "policy_params": {"policy": "node_marking", "count": 2}}
-    made = read_config(config_file(model="own", model_params={"power": 2}, jk="last", **draw))
+    made = read_config(config_file(model="own", model_params={"power": 2}, jk=None, **draw))
     with pytest.raises(ValueError, match=r"Expected model=ds or model=dss with the policy subsample, .* got own"):
         fit(made, progress=False)

@@ -95,8 +95,11 @@ def make_model(config: Config, problem: Problem) -> nn.Module:
     _check_draw(config)
     _check_level(config, problem)
     policy = make_policy(config)
-    channels = problem.in_channels, problem.num_outputs, problem.edge_channels
-    return build_model(config, *channels, len(policy.marks[0]), len(policy.edge_marks[0]))
+    given = {
+        "in_channels": problem.in_channels, "out_channels": problem.num_outputs, "edge_channels": problem.edge_channels,
+        "mark_channels": len(policy.marks[0]), "edge_mark_channels": len(policy.edge_marks[0]),
+    }  # fmt: skip
+    return build_model(config, given)
 
 
 def _check_level(config: Config, problem: Problem) -> None:

@@ -161,7 +161,8 @@ def trained_on(path: str | Path) -> str:
     config, curve = _config(checkpoint), checkpoint["enfa"]["curve"]
     parameters = ", ".join(f"{name}={value}" for name, value in config.policy_params.items())
     policy = f"{config.policy}({parameters})" if parameters else config.policy
-    line = f"trained on {config.dataset} (fold {config.fold}, seed {config.seed}) with {policy}, {config.model}, {config.conv}"
+    line = f"trained on {config.dataset} (fold {config.fold}, seed {config.seed}) with {policy}, {config.model}"
+    line += "" if config.conv is None else f", {config.conv}"
     if not curve:
         return f"{line}; saved before its first epoch ended"
     metric = checkpoint["enfa"]["problem"]["metric"]

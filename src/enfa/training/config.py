@@ -9,6 +9,7 @@ from typing import Any, Literal, get_type_hints
 from enfa.graphs.names import check_file_name, unknown
 from enfa.graphs.numbers import real, whole
 from enfa.nn.models import MODELS
+from enfa.training.arguments import OWN_DEFAULT, default_of
 from enfa.training.types import checked, described
 
 __all__ = ["Config", "settings"]
@@ -19,6 +20,7 @@ def _setting(meaning: str, default: Any = MISSING) -> Any:
     return field(default=default, metadata={"meaning": meaning})
 
 
+_OWN = "(None: the model's default)"
 _LIMITS: dict[str, dict[str, float]] = {
     "lr": {"above": 0}, "lr_decay": {"above": 0}, "min_lr": {"least": 0}, "weight_decay": {"least": 0},
     "dropout": {"least": 0, "below": 1}, "stop_at": {"least": 0, "most": 1},
@@ -57,16 +59,19 @@ class Config:
     policy_params: dict[str, Any] = field(
         default_factory=dict, metadata={"meaning": "the policy's parameters, such as isolate"}
     )
-    conv: str = _setting("gin, gine, graphconv or gcn", "gin")
+    # None here and below: the default of the model's own constructor, which stands here as soon as the config is made
+    conv: str | None = _setting(f"gin, gine, graphconv or gcn, or what else the model takes {_OWN}", None)
     context: str = _setting("of dss: dss, identity or mpnn", "dss")
     num_layers: int = _setting("message-passing layers", 4)
     hidden_channels: int = _setting("width", 32)
     norm: Literal["batch", "layer"] | None = _setting("norm after each layer and in its MLP", "batch")
     dropout: float = _setting("between layers and in the head", 0.0)
-    readout: str = _setting("over the nodes of a subgraph: sum, mean or max; for labels of nodes root or node", "sum")
-    bag: str = _setting("over the subgraphs of a graph: mean or sum", "mean")
-    jk: str = _setting("jumping knowledge: last, concat or sum", "last")
-    residual: bool = _setting("add each layer's input", False)
+    readout: str | None = _setting(
+        f"over the nodes of a subgraph: sum, mean or max; for labels of nodes root or node {_OWN}", None
+    )
+    bag: str | None = _setting(f"over the subgraphs of a graph: mean or sum {_OWN}", None)
+    jk: str | None = _setting(f"jumping knowledge: last, concat or sum {_OWN}", None)
+    residual: bool | None = _setting(f"add each layer's input {_OWN}", None)
     share: Literal["dataset", "graph"] | None = _setting("how far rows are shared (None: graph with dropout)", None)
 
     plan: Literal["distinct", "ego", "full"] = _setting("how the same numbers are computed", "distinct")
@@ -128,6 +133,9 @@ class Config:
             raise ValueError(f"Expected threads >= 1, or null for as many as there are cores, got {self.threads}")
         if self.model not in MODELS:
             raise unknown("model", self.model, MODELS)
+        for name in OWN_DEFAULT:
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, default_of(self.model, name))
         if self.min_lr > self.lr:
             raise ValueError(f"Expected min_lr <= lr, got {self.min_lr} and {self.lr}")
         if self.schedule == "plateau" and self.lr_decay >= 1:
