@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from enfa.nn import DSGNN, DSSGNN
 from enfa.nn.bag.bag import Bag
-from enfa.nn.models import MODELS
+from enfa.nn.models.registry import MODELS
 from enfa.training import Config, fit, load_model, read_config
 from enfa.training.arguments import arguments
 from enfa.training.build import Problem, make_model

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from enfa.nn.models import MODELS
+from enfa.nn.models.registry import MODELS
 
 __all__ = ["GIVEN", "OWN_DEFAULT", "SETTINGS", "arguments", "default_of"]
 

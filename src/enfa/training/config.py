@@ -8,7 +8,7 @@ from typing import Any, Literal, get_type_hints
 
 from enfa.graphs.names import check_file_name, unknown
 from enfa.graphs.numbers import real, whole
-from enfa.nn.models import MODELS
+from enfa.nn.models.registry import MODELS
 from enfa.training.arguments import OWN_DEFAULT, default_of
 from enfa.training.types import checked, described
 

@@ -10,7 +10,7 @@ from torch import nn
 
 from enfa.graphs.names import unknown
 from enfa.nn.convs import CONVS
-from enfa.nn.models import MODELS
+from enfa.nn.models.registry import MODELS
 from enfa.training.arguments import GIVEN, SETTINGS, arguments
 from enfa.training.config import Config
 
