@@ -2,6 +2,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from enfa.datasets.assemble import assemble
 from enfa.datasets.flat import FlatGraphs
@@ -35,6 +36,22 @@ def test_two_dimensional_labels_are_tasks() -> None:
     assert toy.graphs[0].y.dtype.is_floating_point
 
 
+def test_numbers_to_predict() -> None:
+    toy = assemble("toy", flat(CATEGORIES), np.array([0.5, 3.0]))
+    assert (toy.task, toy.metric, toy.num_outputs) == ("regression", "mae", 1)
+    assert toy.graphs[1].y.tolist() == [[3.0]]
+    toy = assemble("toy", flat(CATEGORIES), np.array([[0, 1], [1, 0]]), metric="r2", targets=("a", "b"))
+    assert (toy.task, toy.metric, toy.num_outputs, toy.targets) == ("regression", "r2", 2, ("a", "b"))
+
+
+def test_numbers_of_nodes_in_units_of_their_own() -> None:
+    y, mean, std = np.array([[1, 0], [3, 4], [5, 8]]), np.array([1.0, 4.0]), np.array([2.0, 4.0])
+    toy = assemble("toy", flat(CATEGORIES), y, level="node", mean=mean, std=std)
+    assert (toy.task, toy.level, toy.mean, toy.std) == ("regression", "node", (1.0, 4.0), (2.0, 4.0))
+    assert torch.cat([graph.y for graph in toy.graphs]).tolist() == [[0, -1], [1, 0], [2, 1]]
+    assert [len(graph.y) for graph in toy.graphs] == [graph.num_nodes for graph in toy.graphs]
+
+
 def test_what_is_given_counts() -> None:
     toy = assemble("toy", flat(CATEGORIES), np.array([0, 1]), num_outputs=4, in_channels=(9, 5))
     assert (toy.num_outputs, toy.in_channels) == (4, [9, 5])
@@ -45,7 +62,12 @@ def test_what_is_given_counts() -> None:
     [
         (CATEGORIES, CLASSES, {"num_outputs": 4}, "graph 0 to have a class from 0 to 3 as label, got 7"),
         (CATEGORIES, CLASSES[:1], {}, "2 graphs have 1 labels; is a file cut short"),
-        (CATEGORIES, np.array([0.5, 1.5]), {}, r"y to be integers of shape \[G\]"),
+        (CATEGORIES, np.array([0.0, 1.0]), {}, "classes to be integers, got float64; for numbers .* metric='mae'"),
+        (CATEGORIES, np.array(["a", "b"]), {}, r"y to be integers of shape \[G\]"),
+        (CATEGORIES, np.zeros((2, 3)), {"metric": "mae", "num_outputs": 2}, "y to have 2 columns, got 3"),
+        (CATEGORIES, np.array([0.5, np.inf]), {}, r"graph 1 to have finite numbers or NaN .* got \[inf\]"),
+        (CATEGORIES, np.zeros((2, 1)), {"level": "node"}, "3 nodes have 2 labels; is a file cut short"),
+        (CATEGORIES, np.array([[0.0], [1.0], [np.inf]]), {"level": "node"}, "graph 1 to have finite numbers"),
         (CATEGORIES, np.array([[0, 1], [1, 0]]), {"num_outputs": 3}, "y to have 3 columns, got 2"),
         (CATEGORIES, CLASSES, {"in_channels": [3, 4]}, "column 1 of x has 4 categories, got number 4"),
         (CATEGORIES, CLASSES, {"in_channels": [3]}, "categories of each of 2 columns"),

@@ -63,7 +63,7 @@ def test_splits_by_either_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "options", "message"),
     [
-        ({"y": None}, {}, "expected an array 'y', got only"),
+        ({"y": None}, {}, "expected an array 'y', or instead of it 'node_y', got"),
         ({}, {"edges": "twice"}, "'auto', 'once' or 'both', got 'twice'"),
         ({}, {"use_node_attr": True}, "need an array 'node_attr' and no array 'x'"),
         (

@@ -17,6 +17,7 @@ from enfa.batch.file.program import program_json
 from enfa.batch.positions import SLICING, positions
 from enfa.edits import Edits, Policy, Subsample
 from enfa.graphs import GraphSet
+from enfa.graphs.graphset import ranges
 from enfa.plan.cost import Cost
 from enfa.plan.make import step_plan_of
 from enfa.plan.rows.distinct import StepRows
@@ -54,6 +55,9 @@ class CompiledDataset:
     ) -> None:
         self.key, self.policy, self.program, self.cls = key, policy, program, cls
         self.rows, self.sources, self.graphs, self.y, self.graph_attr = rows, sources, graphs, y, graph_attr or {}
+        self.node_y: Tensor | None = None
+        """[N, T]: labels of nodes, all graphs' one after another, which plans then have as ``y``. Set by whoever has some; not
+        stored."""
         self.shared = False  # whether another dataset has the same tables: then they are copied before they grow
         self._slicer: Slicer | None = None
         self._cutters: dict[frozenset[tuple[int, str]], Cutter | None] = {}  # by needs
@@ -141,7 +145,11 @@ class CompiledDataset:
     def labelled(self, plan: Plan) -> Plan:
         """The plan with the labels and attributes of its graphs."""
         assert plan.graph_ids is not None
-        if self.y is not None:
+        if self.node_y is not None:
+            ids = plan.graph_ids.numpy()
+            nodes = ranges(self.node_ptr[ids], self.node_ptr[ids + 1] - self.node_ptr[ids])
+            plan.y = self.node_y.index_select(0, torch.from_numpy(nodes))
+        elif self.y is not None:
             plan.y = self.y.index_select(0, plan.graph_ids)
         plan.graph_attr = {name: value.index_select(0, plan.graph_ids) for name, value in self.graph_attr.items()}
         return plan

@@ -5,10 +5,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import torch
 
-from enfa.datasets.benchmark import Benchmark, Channels, Metric, Task
+from enfa.datasets.benchmark import REGRESSION, Benchmark, Channels, Level, Metric, Task
 from enfa.datasets.flat import FlatGraphs
 
 __all__ = ["assemble"]
+
+_METRICS: dict[Task, Metric] = {"multiclass": "accuracy", "binary": "rocauc", "regression": "mae"}
 
 
 def assemble(
@@ -22,43 +24,72 @@ def assemble(
     edge_channels: Channels | Sequence[int] | None = None,
     splits: Mapping[str, np.ndarray] | None = None,
     num_folds: int = 10,
+    level: Level = "graph",
+    targets: Sequence[str] | None = None,
+    mean: np.ndarray | None = None,
+    std: np.ndarray | None = None,
+    refit: bool = False,
 ) -> Benchmark:
     """A benchmark from checked arrays; what is not given is read off the data.
 
     ``y`` of shape ``[G]`` is one class per graph. Without ``num_outputs`` the classes are the distinct
     values, numbered from 0 in their order; with it, values must be 0 to ``num_outputs - 1``. ``y`` of shape
     ``[G, T]`` is T yes/no tasks. The metric is accuracy for classes, ROC-AUC for tasks.
+
+    Floats of shape ``[G]`` that are not all whole, and whatever a metric of regression is given for, are numbers to predict,
+    by default with the mean absolute error; with ``level="node"``, ``y`` has a row for each node. ``mean`` and ``std`` make
+    ``(y - mean) / std`` of them.
     """
-    if len(y) != len(flat.num_nodes):
-        raise ValueError(
-            f"{flat.source}: {len(flat.num_nodes)} graphs have {len(y)} labels; is a file cut short?"
-        )
-    task, labels, outputs = _labels(flat.source, y, num_outputs)
+    count, whose = (len(flat.num_nodes), "graphs") if level == "graph" else (len(flat.x), "nodes")
+    if len(y) != count:
+        raise ValueError(f"{flat.source}: {count} {whose} have {len(y)} labels; is a file cut short?")
+    task, labels, outputs = _labels(flat.source, y, num_outputs, metric in REGRESSION or level == "node")
+    if mean is not None or std is not None:
+        mean, std = (np.full(outputs, d) if v is None else v for v, d in ((mean, 0.0), (std, 1.0)))
+        labels = ((y.reshape(labels.shape) - mean) / std).astype(np.float32)
     edge_kinds = None
     if flat.edge_attr is not None:
         edge_kinds = _channels(flat.source, "edge_attr", flat.edge_attr, edge_channels)
     return Benchmark(
         name=name,
-        graphs=flat.graphs(torch.from_numpy(labels)),
-        metric=metric or ("accuracy" if task == "multiclass" else "rocauc"),
+        graphs=flat.graphs(torch.from_numpy(labels), level),
+        metric=metric or _METRICS[task],
         task=task,
         num_outputs=outputs,
         in_channels=_channels(flat.source, "x", flat.x, in_channels),
         edge_channels=edge_kinds,
         splits=splits,
         num_folds=num_folds,
+        level=level,
+        targets=None if targets is None else tuple(targets),
+        mean=None if mean is None else tuple(mean.tolist()),
+        std=None if std is None else tuple(std.tolist()),
+        refit=refit,
     )
 
 
-def _labels(source: str, y: np.ndarray, num_outputs: int | None) -> tuple[Task, np.ndarray, int]:
+def _labels(
+    source: str, y: np.ndarray, num_outputs: int | None, numbers: bool
+) -> tuple[Task, np.ndarray, int]:
+    if y.dtype.kind == "f" and y.ndim == 1 and not numbers:
+        if (np.isnan(y) | (np.floor(y) == y)).all():
+            raise ValueError(
+                f"{source}: expected classes to be integers, got {y.dtype}; for numbers to predict, say metric='mae'"
+            )
+        numbers = True
+    if numbers and y.dtype.kind in "iubf" and y.ndim in (1, 2):
+        y = y[:, None] if y.ndim == 1 else y
+        if num_outputs not in (None, y.shape[1]):
+            raise ValueError(f"{source}: expected y to have {num_outputs} columns, got {y.shape[1]}")
+        return "regression", y.astype(np.float32), y.shape[1]
     if y.ndim == 2 and y.dtype.kind in "iubf":
         if num_outputs not in (None, y.shape[1]):
             raise ValueError(f"{source}: expected y to have {num_outputs} columns, got {y.shape[1]}")
         return "binary", y.astype(np.float32), y.shape[1]
     if y.ndim != 1 or y.dtype.kind not in "iub":
         raise ValueError(
-            f"{source}: expected y to be integers of shape [G] (classes) or numbers of shape [G, T] "
-            f"(yes/no tasks), got {y.dtype} of shape {y.shape}"
+            f"{source}: expected y to be integers of shape [G] (classes), floats of shape [G] (numbers to predict) or numbers "
+            f"of shape [G, T] (yes/no tasks, or numbers to predict where the metric says so), got {y.dtype} of shape {y.shape}"
         )
     if num_outputs is not None:
         return "multiclass", y.astype(np.int64), num_outputs

@@ -1,7 +1,8 @@
 """What a dataset is to the rest of the package: graphs, and how a model on them is scored."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -10,10 +11,12 @@ from torch_geometric.data import Data
 
 from enfa.datasets.folds import stratified_folds
 
-__all__ = ["Benchmark", "Channels", "Metric", "Task"]
+__all__ = ["REGRESSION", "Benchmark", "Channels", "Level", "Metric", "Task"]
 
-Metric = Literal["accuracy", "rocauc", "ap"]
-Task = Literal["multiclass", "binary"]
+Metric = Literal["accuracy", "rocauc", "ap", "mae", "mse", "r2"]
+Task = Literal["multiclass", "binary", "regression"]
+Level = Literal["graph", "node"]
+REGRESSION = ("mae", "mse", "r2")  # the metrics of targets that are numbers
 Channels = int | list[int]
 PARTS = ("train", "valid", "test")
 
@@ -27,7 +30,12 @@ class Benchmark:
 
     - task ``"multiclass"``: ``y`` is int64 ``[1]``, one of ``num_outputs`` classes;
     - task ``"binary"``: ``y`` is float32 ``[1, num_outputs]``, each entry a yes/no task of its own: 1, 0,
-      or NaN where it was not measured and must count neither in the loss nor in the metric.
+      or NaN where it was not measured and must count neither in the loss nor in the metric;
+    - task ``"regression"``: ``y`` is float32 ``[1, num_outputs]``, numbers, or NaN likewise. With ``level="node"`` they are
+      the nodes' own, ``[n, num_outputs]``.
+
+    ``targets`` names the columns of ``y``. Where the benchmark asks for it, they are ``(number - mean) / std``, and so are the
+    metric's units: ``mean`` and ``std`` hold a number for each column.
 
     ``in_channels`` is the number of float columns of ``x``; or, if ``x`` is int64 and categorical, the list
     of how many categories each column has (what an embedding table needs). ``edge_channels`` says the same of
@@ -49,15 +57,31 @@ class Benchmark:
     edge_channels: Channels | None = None
     splits: Mapping[str, np.ndarray] | None = field(default=None, repr=False)
     num_folds: int = 10
+    level: Level = field(default="graph", repr=False)
+    targets: tuple[str, ...] | None = field(default=None, repr=False)
+    mean: tuple[float, ...] | None = field(default=None, repr=False)
+    std: tuple[float, ...] | None = field(default=None, repr=False)
+    refit: bool = field(default=False, repr=False)
+    """Whether all parts of the split are the same graphs: what is tested is whether a model can fit them at all."""
     labels: np.ndarray = field(init=False, repr=False)
-    """All labels at once: int64 ``[G]`` (multiclass) or float32 ``[G, num_outputs]`` (binary)."""
+    """All labels at once: int64 ``[G]`` (multiclass) or float32 ``[G, num_outputs]``; ``[N, num_outputs]`` for nodes."""
 
     def __post_init__(self) -> None:
-        for what, value, allowed in (("metric", self.metric, Metric), ("task", self.task, Task)):
+        for what, value, allowed in (
+            ("metric", self.metric, Metric), ("task", self.task, Task), ("level", self.level, Level),
+        ):  # fmt: skip
             if value not in get_args(allowed):
                 raise ValueError(f"{self.name}: expected {what} to be in {get_args(allowed)}, got {value!r}")
         if self.task == "multiclass" and self.metric != "accuracy":
             raise ValueError(f"{self.name}: the metric of a multiclass task is accuracy, got {self.metric!r}")
+        if (self.task == "regression") != (self.metric in REGRESSION):
+            known = REGRESSION if self.task == "regression" else ("accuracy", "rocauc", "ap")
+            raise ValueError(f"{self.name}: the metric of a {self.task} task is one of {known}, got {self.metric!r}")
+        if self.level == "node" and self.task != "regression":
+            raise ValueError(f"{self.name}: labels of nodes are those of a regression task, got {self.task!r}")
+        for what, values in (("targets", self.targets), ("mean", self.mean), ("std", self.std)):
+            if values is not None and len(values) != self.num_outputs:
+                raise ValueError(f"{self.name}: expected {what} to have {self.num_outputs} entries, got {len(values)}")
         if not self.graphs:
             raise ValueError(f"{self.name}: expected at least one graph, got none")
         object.__setattr__(self, "labels", self._checked_labels())
@@ -67,6 +91,18 @@ class Benchmark:
 
     def __len__(self) -> int:
         return len(self.graphs)
+
+    def only(self, target: str) -> "Benchmark":
+        """The same with one column of ``y``, by its name in ``targets``."""
+        if target not in (self.targets or ()):
+            known = ", ".join(self.targets or ()) or "(it names none)"
+            raise ValueError(f"{self.name}: expected one of the targets {known}, got {target!r}")
+        k = (self.targets or ()).index(target)
+        graphs = [copy(graph) for graph in self.graphs]
+        for graph in graphs:
+            graph.y = graph.y[:, k : k + 1]
+        mean, std = (None if v is None else v[k : k + 1] for v in (self.mean, self.std))
+        return replace(self, graphs=graphs, num_outputs=1, targets=(target,), mean=mean, std=std)
 
     def split(
         self, fold: int = 0, seed: int = 0, *, validation: Literal["test", "next"] = "test"
@@ -96,16 +132,17 @@ class Benchmark:
         }
 
     def _classes(self) -> np.ndarray:
-        """What folds are stratified by: the class; with several tasks nothing."""
+        """What folds are stratified by: the class; with several tasks, and for numbers, nothing."""
         if self.labels.ndim == 1:
             return self.labels
-        if self.num_outputs > 1:
+        if self.num_outputs > 1 or self.task == "regression":
             return np.zeros(len(self), dtype=np.int64)
         return np.nan_to_num(self.labels[:, 0], nan=2.0).astype(np.int64)
 
     def _checked_labels(self) -> np.ndarray:
-        want = (1,) if self.task == "multiclass" else (1, self.num_outputs)
         for position, graph in enumerate(self.graphs):
+            rows = 1 if self.level == "graph" else graph.num_nodes
+            want = (rows,) if self.task == "multiclass" else (rows, self.num_outputs)
             if graph.y is None or graph.y.shape != want:
                 got = None if graph.y is None else tuple(graph.y.shape)
                 raise ValueError(
@@ -115,12 +152,17 @@ class Benchmark:
         if self.task == "multiclass":
             wrong = (labels < 0) | (labels >= self.num_outputs)
             allowed = f"a class from 0 to {self.num_outputs - 1}"
+        elif self.task == "regression":
+            wrong = np.isinf(labels).any(axis=1)
+            allowed = "finite numbers or NaN (not measured)"
         else:
             wrong = ~(np.isnan(labels) | (labels == 0) | (labels == 1)).all(axis=1)
             allowed = "0, 1 or NaN (not measured)"
         if wrong.any():
             position = int(np.argmax(wrong))
             got = labels[position].tolist()
+            if self.level == "node":
+                position = int(np.searchsorted(np.cumsum([g.num_nodes for g in self.graphs]), position, side="right"))
             raise ValueError(f"{self.name}: expected graph {position} to have {allowed} as label, got {got}")
         return labels
 
@@ -136,6 +178,6 @@ class Benchmark:
                     f"{self.name}: expected the split {part!r} to hold positions from 0 to {len(self) - 1}, "
                     f"got {index.min()} to {index.max()}"
                 )
-            if part != "train" and np.isin(index, checked["train"]).any():
+            if part != "train" and not self.refit and np.isin(index, checked["train"]).any():
                 raise ValueError(f"{self.name}: the splits 'train' and {part!r} have graphs in common")
         return checked

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from enfa.datasets.benchmark import Benchmark
+from enfa.datasets.compact import NPZ_NAMES, from_compact
 from enfa.datasets.csl import load_csl
 from enfa.datasets.graphsat import load_graphsat
 from enfa.datasets.lrgb import load_peptides_func
@@ -16,17 +17,19 @@ __all__ = ["load", "names"]
 
 def names() -> list[str]:
     """The names that ``load`` knows; it takes any other dataset of the TU collection too."""
-    return ["EXP", "CEXP", "CSL", "peptides-func", *OGB_TASKS, *TU_NAMES]
+    return ["EXP", "CEXP", "CSL", "peptides-func", *OGB_TASKS, *NPZ_NAMES, *TU_NAMES]
 
 
 def load(name: str, root: str | Path = "data", *, use_node_attr: bool = False) -> Benchmark:
     """A benchmark by its official name, with its official split and metric.
 
     Raw files are read from below ``root``, laid out as the official loaders lay them out
-    (``root/PROTEINS/raw/PROTEINS_A.txt``, ``root/ogbg_molhiv/raw/edge.csv.gz``,
-    ``root/peptides-func/raw/train.pt``, ``root/EXP/raw/GRAPHSAT.txt``), and are downloaded there if they are
-    missing. Nothing is unpickled and no cache is written. ``use_node_attr`` adds the continuous attributes
-    that some datasets of the TU collection have.
+    (``root/PROTEINS/raw/PROTEINS_A.txt``, ``root/ogbg_molhiv/raw/edge.csv.gz``, ``root/peptides-func/raw/train.pt``,
+    ``root/EXP/raw/GRAPHSAT.txt``), and are downloaded there if they are missing. ZINC, whose raw files are pickles, and
+    substructure counting are read from ``root/ZINC.npz`` and ``root/counting.npz``, SR25 from ``root/SR25.npz`` or
+    ``root/SR25/raw/sr251256.g6``; CSL is generated. For BREC, which has pairs and no labels, see ``load_brec``. Nothing is
+    unpickled and no cache is written. ``use_node_attr`` adds the continuous attributes that some datasets of the TU collection
+    have.
 
     Raises ``ValueError`` for a name it does not know and for files that are damaged, ``FileNotFoundError``
     for files that are missing and cannot be downloaded; each in a sentence that says what to do.
@@ -36,11 +39,14 @@ def load(name: str, root: str | Path = "data", *, use_node_attr: bool = False) -
 edge_channels=None, num_folds=5)
     """
     root = Path(root)
+    if name == "BREC":
+        raise ValueError("BREC has pairs of graphs and no labels to learn: enfa.datasets.load_brec reads it")
     readers: dict[str, Callable[[], Benchmark]] = {
         "EXP": lambda: load_graphsat("EXP", root),
         "CEXP": lambda: load_graphsat("CEXP", root),
         "CSL": load_csl,
         "peptides-func": lambda: load_peptides_func(root),
+        **{npz: lambda npz=npz: from_compact(npz, root) for npz in NPZ_NAMES},  # type: ignore[misc]
         **{ogb: lambda ogb=ogb: load_ogb(ogb, root) for ogb in OGB_TASKS},  # type: ignore[misc]
     }
     if name in readers:

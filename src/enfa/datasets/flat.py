@@ -51,16 +51,26 @@ class FlatGraphs:
         self._check_sizes()
         self._check_ends()
 
-    def graphs(self, y: torch.Tensor) -> list[Data]:
-        """The graphs one by one, with row g of ``y`` as graph g's. Their tensors are views, not copies."""
+    def graphs(self, y: torch.Tensor, level: str = "graph") -> list[Data]:
+        """The graphs one by one, with row g of ``y`` as graph g's (or, with ``level="node"``, those of its nodes).
+
+        Their tensors are views, not copies.
+        """
         nodes, edges = self.num_nodes.tolist(), self.num_edges.tolist()
         xs = torch.from_numpy(self.x).split(nodes)
         ends = torch.from_numpy(np.ascontiguousarray(self.edges.T)).split(edges, dim=1)
-        ys = y.split(1)
+        ys = y.split(nodes if level == "node" else 1)
         if self.edge_attr is None:
             return [Data(x=x, edge_index=e, y=label) for x, e, label in zip(xs, ends, ys)]
         attrs = torch.from_numpy(self.edge_attr).split(edges)
         return [Data(x=x, edge_index=e, edge_attr=a, y=label) for x, e, a, label in zip(xs, ends, attrs, ys)]
+
+    def subset(self, graphs: np.ndarray) -> "FlatGraphs":
+        """Some of the graphs, in the given order."""
+        nodes, edges = (_taken(count, graphs) for count in (self.num_nodes, self.num_edges))
+        attr = None if self.edge_attr is None else self.edge_attr[edges]
+        counts = self.num_nodes[graphs], self.num_edges[graphs]
+        return FlatGraphs(self.source, *counts, self.edges[edges], self.x[nodes], attr)
 
     def with_reversed(self) -> "FlatGraphs":
         """Each edge followed by its reverse, with the same attributes; a self-loop is its own reverse."""
@@ -124,3 +134,9 @@ class FlatGraphs:
                 f"{self.source}: graph {graph} has nodes 0 to {self.num_nodes[graph] - 1}, "
                 f"but an edge {tuple(self.edges[row].tolist())}"
             )
+
+
+def _taken(counts: np.ndarray, graphs: np.ndarray) -> np.ndarray:
+    """Which rows the chosen graphs have, of an array with ``counts[g]`` rows for graph g."""
+    first, count = (np.cumsum(counts) - counts)[graphs], counts[graphs]
+    return np.repeat(first - (np.cumsum(count) - count), count) + np.arange(count.sum())

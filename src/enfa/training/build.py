@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 from torch_geometric.data import Data
 
 from enfa.batch.dataset import CompiledDataset
@@ -16,11 +18,10 @@ from enfa.datasets.benchmark import Channels
 from enfa.datasets.compact import compact_file, from_compact
 from enfa.edits import Policy, Subsample
 from enfa.edits.policies import policy_from
-from enfa.nn import DSGNN, DSSGNN
 from enfa.nn.bag import compile as compile_dataset
-from enfa.nn.convs import CONVS
-from enfa.nn.models.base import SubgraphGNN
+from enfa.nn.bag import trace
 from enfa.training.config import Config
+from enfa.training.models import build_model
 
 __all__ = ["Problem", "compile_for", "make_model", "make_policy", "open_benchmark", "training_draw"]
 
@@ -34,17 +35,27 @@ class Problem:
     num_outputs: int
     in_channels: Channels
     edge_channels: Channels | None
+    level: str = "graph"
+    targets: list[str] | None = None
+    mean: list[float] | None = None  # labels are (number - mean) / std
+    std: list[float] | None = None
 
     @classmethod
     def of(cls, data: Benchmark) -> Problem:
-        return cls(data.task, data.metric, data.num_outputs, data.in_channels, data.edge_channels)
+        named: list[Any] = [None if v is None else list(v) for v in (data.targets, data.mean, data.std)]
+        return cls(data.task, data.metric, data.num_outputs, data.in_channels, data.edge_channels, data.level, *named)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
 def open_benchmark(config: Config) -> Benchmark:
-    """The dataset: an ``.npz`` file, or a benchmark by name from ``root``."""
+    """The dataset: an ``.npz`` file, or a benchmark by name from ``root``; with ``target``, one of its targets."""
+    data = _open(config)
+    return data if config.target is None else data.only(config.target)
+
+
+def _open(config: Config) -> Benchmark:
     if config.dataset.endswith(".npz"):
         path = Path(config.dataset)
         if not path.is_file():
@@ -79,40 +90,47 @@ def _check_draw(config: Config) -> None:
             )
 
 
-def make_model(config: Config, problem: Problem) -> SubgraphGNN:
-    """The model, its weights drawn from ``config.seed``. Nothing else draws from the generator's state here."""
+def make_model(config: Config, problem: Problem) -> nn.Module:
+    """The model of a config for some data."""
     _check_draw(config)
+    _check_level(config, problem)
     policy = make_policy(config)
-    edge_marks = len(policy.edge_marks[0])
-    reads_edges = getattr(CONVS.get(config.conv), "reads_edges", False)
-    options: dict[str, Any] = {
-        "edge_channels": problem.edge_channels if reads_edges else None,
-        "norm": config.norm,
-        "dropout": config.dropout,
-        "readout": config.readout,
-        "bag": config.bag,
-        "jk": config.jk,
-        "residual": config.residual,
-        "mark_channels": len(policy.marks[0]),
-        "edge_mark_channels": edge_marks if reads_edges else 0,  # compiling says that the marks cannot be seen
-        "share": config.share,
-    }
-    shape = (problem.in_channels, config.hidden_channels, problem.num_outputs, config.num_layers, config.conv)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed)
-        if config.model == "dss":
-            model: SubgraphGNN = DSSGNN(*shape, config.context, **options)
-        else:
-            model = DSGNN(*shape, **options)
-    return model.double() if config.precision == "64" else model
+    given = {
+        "in_channels": problem.in_channels, "out_channels": problem.num_outputs, "edge_channels": problem.edge_channels,
+        "mark_channels": len(policy.marks[0]), "edge_mark_channels": len(policy.edge_marks[0]),
+    }  # fmt: skip
+    return build_model(config, given)
+
+
+def _check_level(config: Config, problem: Problem) -> None:
+    """Outputs must be of what has labels."""
+    known = "root or node" if problem.level == "node" else "sum, mean or max"
+    if (config.readout in ("root", "node")) != (problem.level == "node"):
+        raise ValueError(f"Expected readout {known}, because labels are those of {problem.level}s, got {config.readout!r}")
 
 
 def compile_for(
-    config: Config, graphs: Sequence[Data], model: SubgraphGNN, progress: bool = False
+    config: Config, graphs: Sequence[Data], model: nn.Module, progress: bool = False, level: str = "graph"
 ) -> CompiledDataset:
-    """The whole bags, also where epochs draw from them. Rows of DSS-GNN depend on the draw, so it is planned batch by batch."""
-    draw = training_draw(config)
-    return compile_dataset(
-        graphs, make_policy(config) if draw is None else draw.policy, model, config.cache, progress,
-        kind=config.plan, threads=config.threads, ahead=draw is None or not isinstance(model, DSSGNN),
-    )  # fmt: skip
+    """The whole bags, also where epochs draw from them. Rows that read several subgraphs depend on the draw: planned batch by
+    batch."""
+    draw, policy, apart = training_draw(config), make_policy(config), True
+    if draw is not None:
+        policy = draw.policy
+        steps = trace(model, graphs, policy).steps
+        apart = not any(step.kind == "nodes" or step.along == "subgraphs" for step in steps)
+        if not apart and config.model not in ("ds", "dss"):
+            raise ValueError(
+                f"Expected model=ds or model=dss with the policy subsample, which trains on parts of the bags and evaluates "
+                f"whole ones, got {config.model}, whose rows read all subgraphs of a bag"
+            )
+    labels = None
+    if level == "node":  # which graphs cannot have as their own
+        labels, graphs = torch.cat([graph.y for graph in graphs]), [copy(graph) for graph in graphs]
+        for graph in graphs:
+            del graph.y
+    compiled = compile_dataset(
+        graphs, policy, model, config.cache, progress, kind=config.plan, threads=config.threads, ahead=apart
+    )
+    compiled.node_y = labels
+    return compiled

@@ -11,7 +11,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from enfa.nn.models.base import SubgraphGNN
 from enfa.training.build import Problem, make_model
 from enfa.training.config import MODEL, RUNS_ON, Config
 
@@ -134,12 +133,15 @@ def check_same_model(path: str | Path, checkpoint: dict[str, Any], config: Confi
 
 def check_same_run(path: str | Path, checkpoint: dict[str, Any], config: Config) -> None:
     """Refuse to continue a run with settings that would have made another run of it."""
-    differ = _differences(_config(checkpoint), config, [f.name for f in fields(Config) if f.name not in RUNS_ON])
+    fixed = [f.name for f in fields(Config) if f.name not in RUNS_ON]
+    if config.schedule == "cosine":  # the learning rate of every epoch depends on how many there are
+        fixed.append("epochs")
+    differ = _differences(_config(checkpoint), config, fixed)
     if differ:
         raise ValueError(f"{path} cannot be resumed with other settings: {differ}")
 
 
-def load_model(path: str | Path) -> tuple[SubgraphGNN, Config, Problem]:
+def load_model(path: str | Path) -> tuple[nn.Module, Config, Problem]:
     """The trained model of a checkpoint, in evaluation mode, with its settings."""
     checkpoint = load_checkpoint(path)
     config, problem = _config(checkpoint), Problem(**checkpoint["enfa"]["problem"])
@@ -159,7 +161,8 @@ def trained_on(path: str | Path) -> str:
     config, curve = _config(checkpoint), checkpoint["enfa"]["curve"]
     parameters = ", ".join(f"{name}={value}" for name, value in config.policy_params.items())
     policy = f"{config.policy}({parameters})" if parameters else config.policy
-    line = f"trained on {config.dataset} (fold {config.fold}, seed {config.seed}) with {policy}, {config.model}, {config.conv}"
+    line = f"trained on {config.dataset} (fold {config.fold}, seed {config.seed}) with {policy}, {config.model}"
+    line += "" if config.conv is None else f", {config.conv}"
     if not curve:
         return f"{line}; saved before its first epoch ended"
     metric = checkpoint["enfa"]["problem"]["metric"]

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import Any, Literal, get_type_hints
 
-from enfa.graphs.names import check_file_name
+from enfa.graphs.names import check_file_name, unknown
 from enfa.graphs.numbers import real, whole
+from enfa.nn.models.registry import MODELS
+from enfa.training.arguments import OWN_DEFAULT, default_of
 from enfa.training.types import checked, described
 
 __all__ = ["Config", "settings"]
@@ -18,9 +20,10 @@ def _setting(meaning: str, default: Any = MISSING) -> Any:
     return field(default=default, metadata={"meaning": meaning})
 
 
+_OWN = "(None: the model's default)"
 _LIMITS: dict[str, dict[str, float]] = {
-    "lr": {"above": 0}, "lr_decay": {"above": 0}, "weight_decay": {"least": 0}, "dropout": {"least": 0, "below": 1},
-    "stop_at": {"least": 0, "most": 1},
+    "lr": {"above": 0}, "lr_decay": {"above": 0}, "min_lr": {"least": 0}, "weight_decay": {"least": 0},
+    "dropout": {"least": 0, "below": 1}, "stop_at": {"least": 0, "most": 1},
 }  # fmt: skip
 
 
@@ -37,9 +40,10 @@ class Config:
 
     dataset: str = _setting("a name that enfa.datasets.load knows, or the path of an .npz file")
     root: str = _setting("folder of the raw files (or of NAME.npz)", "data")
-    metric: Literal["accuracy", "rocauc", "ap"] | None = _setting(
-        "for an .npz file: another than its labels suggest", None
+    metric: Literal["accuracy", "rocauc", "ap", "mae", "mse", "r2"] | None = _setting(
+        "for an .npz file: another than its labels suggest (mae, mse and r2 for numbers)", None
     )
+    target: str | None = _setting("of a dataset with several targets, one by its name (None: all of them)", None)
     use_node_attr: bool = _setting("read the continuous node attributes of a TU dataset or .npz file too", False)
     fold: int = _setting("which fold is tested", 0)
     fold_seed: int = _setting("which drawing of the folds", 0)
@@ -47,21 +51,27 @@ class Config:
         "with folds: 'test' validates on the test fold (GIN's and ESAN's practice), 'next' on the fold after it", "test"
     )
 
-    model: Literal["ds", "dss"] = _setting("DS-GNN or DSS-GNN", "ds")
+    model: str = _setting(f"which model: {', '.join(MODELS)}", "ds")
+    model_params: dict[str, Any] = field(
+        default_factory=dict, metadata={"meaning": "arguments of the model's constructor that are no settings of their own"}
+    )
     policy: str = _setting("what makes the subgraphs: a name such as node_marking", "node_marking")
     policy_params: dict[str, Any] = field(
         default_factory=dict, metadata={"meaning": "the policy's parameters, such as isolate"}
     )
-    conv: str = _setting("gin, gine, graphconv or gcn", "gin")
-    context: str = _setting("DSS-GNN only: dss, identity or mpnn", "dss")
+    # None here and below: the default of the model's own constructor, which stands here as soon as the config is made
+    conv: str | None = _setting(f"gin, gine, graphconv or gcn, or what else the model takes {_OWN}", None)
+    context: str = _setting("of dss: dss, identity or mpnn", "dss")
     num_layers: int = _setting("message-passing layers", 4)
     hidden_channels: int = _setting("width", 32)
     norm: Literal["batch", "layer"] | None = _setting("norm after each layer and in its MLP", "batch")
     dropout: float = _setting("between layers and in the head", 0.0)
-    readout: str = _setting("over the nodes of a subgraph: sum, mean or max", "sum")
-    bag: str = _setting("over the subgraphs of a graph: mean or sum", "mean")
-    jk: str = _setting("jumping knowledge: last, concat or sum", "last")
-    residual: bool = _setting("add each layer's input", False)
+    readout: str | None = _setting(
+        f"over the nodes of a subgraph: sum, mean or max; for labels of nodes root or node {_OWN}", None
+    )
+    bag: str | None = _setting(f"over the subgraphs of a graph: mean or sum {_OWN}", None)
+    jk: str | None = _setting(f"jumping knowledge: last, concat or sum {_OWN}", None)
+    residual: bool | None = _setting(f"add each layer's input {_OWN}", None)
     share: Literal["dataset", "graph"] | None = _setting("how far rows are shared (None: graph with dropout)", None)
 
     plan: Literal["distinct", "ego", "full"] = _setting("how the same numbers are computed", "distinct")
@@ -70,8 +80,17 @@ class Config:
     batch_size: int = _setting("graphs per step, over all devices together", 32)
     max_rows: int | None = _setting("at most so many rows per batch", None)
     lr: float = _setting("Adam's learning rate", 0.001)
+    schedule: Literal["step", "plateau", "cosine"] = _setting(
+        "step: lr times lr_decay every lr_decay_every epochs; plateau: after patience epochs without a better validation "
+        "score; cosine: down to min_lr in the last epoch", "step"
+    )
     lr_decay: float = _setting("factor on the learning rate …", 0.5)
-    lr_decay_every: int = _setting("… every so many epochs", 50)
+    lr_decay_every: int = _setting("… every so many epochs (step)", 50)
+    patience: int = _setting("… or after so many epochs that are no better, and one more (plateau)", 20)
+    min_lr: float = _setting("where the learning rate stops falling (plateau, cosine)", 0.0)
+    loss: Literal["l1", "mse"] | None = _setting(
+        "for numbers: absolute or squared errors (None: l1 where the metric is mae, else mse)", None
+    )
     weight_decay: float = _setting("Adam's L2 penalty", 0.0)
     early_stopping: int | None = _setting("stop after so many epochs without a better validation score", None)
     stop_at: float | None = _setting("stop once the validation score (0 to 1) is reached", None)
@@ -96,7 +115,7 @@ class Config:
         for f in fields(self):
             object.__setattr__(self, f.name, checked(f.name, getattr(self, f.name), hints[f.name]))
         for name in (
-            "num_layers", "hidden_channels", "epochs", "batch_size", "max_rows", "lr_decay_every", "early_stopping",
+            "num_layers", "hidden_channels", "epochs", "batch_size", "max_rows", "lr_decay_every", "patience", "early_stopping",
             "devices",
         ):  # fmt: skip
             if getattr(self, name) is not None:
@@ -112,8 +131,15 @@ class Config:
         check_file_name("name", self.name)
         if self.threads is not None and self.threads < 1:
             raise ValueError(f"Expected threads >= 1, or null for as many as there are cores, got {self.threads}")
-        if self.readout in ("root", "node"):
-            raise ValueError(f"Expected readout sum, mean or max, because labels are those of graphs, got {self.readout!r}")
+        if self.model not in MODELS:
+            raise unknown("model", self.model, MODELS)
+        for name in OWN_DEFAULT:
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, default_of(self.model, name))
+        if self.min_lr > self.lr:
+            raise ValueError(f"Expected min_lr <= lr, got {self.min_lr} and {self.lr}")
+        if self.schedule == "plateau" and self.lr_decay >= 1:
+            raise ValueError(f"Expected lr_decay < 1 for schedule=plateau, got {self.lr_decay}")
         if self.graphed is True and (reason := self.not_graphed()):
             raise ValueError(f"Expected settings that can be graphed with graphed=true, got {reason}")
 
@@ -154,8 +180,8 @@ RUNS_ON = frozenset(
 )  # fmt: skip
 # What makes a model that a checkpoint's weights fit into.
 MODEL = (
-    "model", "policy", "policy_params", "conv", "context", "num_layers", "hidden_channels", "norm", "readout", "bag", "jk",
-    "residual",
+    "model", "model_params", "policy", "policy_params", "conv", "context", "num_layers", "hidden_channels", "norm", "readout",
+    "bag", "jk", "residual",
 )  # fmt: skip
 
 

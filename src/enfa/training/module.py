@@ -15,6 +15,7 @@ from torchmetrics import SumMetric
 
 from enfa.batch.static.packed import Packed
 from enfa.nn.cuda.captured import GraphedForward, GraphedStep
+from enfa.nn.rooted import root_nodes
 from enfa.plan.derived.pack import pack, unpack
 from enfa.plan.derived.prepare import lean, prepare
 from enfa.plan.table import Plan
@@ -24,6 +25,7 @@ from enfa.training.config import Config
 from enfa.training.disk import write_csv
 from enfa.training.graphed import uses_graphs
 from enfa.training.lightning import pl
+from enfa.training.schedule import Plateau, make_schedule
 from enfa.training.score import make_metric, summed_loss
 
 __all__ = ["TrainingModule", "moved"]
@@ -39,7 +41,7 @@ def moved(plan: Plan, device: torch.device) -> Plan:
 
 
 class TrainingModule(pl.LightningModule):
-    """A model, its loss, its metric, Adam and the step-wise learning rate of ESAN.
+    """A model, its loss, its metric, Adam and a schedule for its learning rate.
 
     Every random number after the weights is a function of (seed, epoch), so a run resumed at the end of an epoch draws what the
     uninterrupted one draws. All ranks draw the same: dropout between layers keeps a row, or does not, wherever it is.
@@ -49,6 +51,9 @@ class TrainingModule(pl.LightningModule):
         super().__init__()
         self.config, self.problem = config, problem
         self.model = make_model(config, problem)
+        self.loss_name = config.loss or ("l1" if problem.metric == "mae" else "mse")
+        if config.loss is not None and problem.task != "regression":
+            raise ValueError(f"Expected no loss={config.loss} where labels are no numbers, got a {problem.task} task")
         make = (problem.metric, problem.task, problem.num_outputs)
         # two sums rather than a mean: MeanMetric forgets its weights when it does not look for NaN
         self.train_loss, self.train_labels = (
@@ -90,13 +95,21 @@ class TrainingModule(pl.LightningModule):
         One process divides by the measured labels of the whole batch. Ranks must divide by all ranks' labels too, and
         multiply by their number, because DistributedDataParallel averages gradients where it should add.
         """
-        logits = self.model(plan)
+        return self.mean_loss(self.model(plan), self.labels_of(plan))
+
+    def labels_of(self, plan: Plan) -> Tensor:
+        """A row for each output: of graphs or nodes, or of the nodes that subgraphs have as their roots."""
         assert plan.y is not None
-        return self.mean_loss(logits, plan.y)
+        if self.problem.level == "graph" or self.config.readout != "root":
+            return plan.y
+        roots = root_nodes(plan)  # type: ignore[arg-type]
+        if roots.ndim != 1:
+            raise ValueError(f"Expected a policy whose roots are nodes, as labels are those of nodes, got {self.config.policy}")
+        return plan.y.index_select(0, roots)
 
     def mean_loss(self, logits: Tensor, y: Tensor) -> Tensor:
         logits = logits.float() if logits.dtype in (torch.bfloat16, torch.float16) else logits
-        total, count = summed_loss(logits, y, self.problem.task)
+        total, count = summed_loss(logits, y, self.problem.task, self.loss_name)
         if self._sums is None or self._sums.device != total.device:
             self._sums = torch.zeros(2, dtype=torch.float64, device=total.device)
         self._sums += torch.stack([total.detach().double(), count.double()])
@@ -139,8 +152,11 @@ class TrainingModule(pl.LightningModule):
         return None
 
     def on_train_epoch_end(self) -> None:
-        if self.graphed:
-            self.lr_schedulers().step()  # type: ignore[union-attr]
+        schedule: Any = self.lr_schedulers()
+        if isinstance(schedule, Plateau):
+            schedule.step(self._valid)
+        elif self.graphed:
+            schedule.step()
         if self._sums is not None:
             for metric, total in zip((self.train_loss, self.train_labels), self._sums):
                 metric.set_dtype(torch.float64)  # which a trainer's own precision has changed
@@ -153,9 +169,14 @@ class TrainingModule(pl.LightningModule):
         if self.csv is not None and self.trainer.is_global_zero:
             write_csv(self.csv, self.curve)
 
+    def lr_scheduler_step(self, scheduler: Any, metric: Any) -> None:
+        """Lightning steps plateaus after checkpoints have been written, so a resumed run would miss one: done above."""
+        if not isinstance(scheduler, Plateau):
+            scheduler.step()
+
     def validation_step(self, batch: Batch, _: int) -> None:
         if isinstance(batch, Plan):
-            self.valid_score.update(self.model(batch), batch.y)
+            self.valid_score.update(self.model(batch), self.labels_of(batch))
             return
         if self._forward is None:
             self._forward = GraphedForward(self.model, autocast=self._mixed)
@@ -181,7 +202,7 @@ class TrainingModule(pl.LightningModule):
 
     def test_step(self, plan: Plan, _: int) -> None:
         with torch.autocast(self.device.type, self._mixed or torch.bfloat16, enabled=self._mixed is not None):
-            self.test_score.update(self.model(plan), plan.y)
+            self.test_score.update(self.model(plan), self.labels_of(plan))
 
     def on_test_epoch_end(self) -> None:
         self.log("test/score", float(self.test_score.compute()), sync_dist=True)
@@ -195,8 +216,9 @@ class TrainingModule(pl.LightningModule):
         # a rate that a captured step is to follow has to be a tensor from the start: schedulers then change it in place
         lr = torch.tensor(c.lr, device=self.device) if captured else c.lr
         optimiser = torch.optim.Adam(self.model.parameters(), lr=lr, weight_decay=c.weight_decay, **captured)
-        schedule = torch.optim.lr_scheduler.StepLR(optimiser, c.lr_decay_every, c.lr_decay)
-        return {"optimizer": optimiser, "lr_scheduler": {"scheduler": schedule, "interval": "epoch"}}
+        schedule = make_schedule(c, optimiser, self.problem.metric)
+        watched = {"monitor": "valid/score"} if isinstance(schedule, Plateau) else {}
+        return {"optimizer": optimiser, "lr_scheduler": {"scheduler": schedule, "interval": "epoch", **watched}}
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         from enfa import __version__
@@ -204,10 +226,10 @@ class TrainingModule(pl.LightningModule):
         # numbers, whatever they are here: a run may be resumed in another way
         for state in checkpoint.get("optimizer_states", ()):
             for group in state["param_groups"]:
-                group |= {"lr": float(group["lr"]), "initial_lr": float(group["initial_lr"])}
+                group |= {name: float(group[name]) for name in ("lr", "initial_lr") if name in group}
                 group |= {"capturable": False, "fused": None}
         for state in checkpoint.get("lr_schedulers", ()):
-            for name in ("base_lrs", "_last_lr"):
+            for name in {"base_lrs", "_last_lr"} & state.keys():
                 state[name] = [float(lr) for lr in state[name]]
         checkpoint["enfa"] = {
             "format": FORMAT,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from enfa.training.config import Config
+from enfa.training.metrics import best_of, reached
 
 if TYPE_CHECKING:
     from enfa.training.module import TrainingModule
@@ -57,16 +58,17 @@ class Record:
         from enfa import __version__
 
         score = [row["score"] for row in module.curve]
-        best = max(range(len(score)), key=score.__getitem__)
+        metric = module.problem.metric
+        best = best_of(metric, score)
         ended = "all epochs"
         if len(score) < config.epochs:
             ended = "early stopping"
-            if config.stop_at is not None and score[-1] >= config.stop_at - 1e-6:
+            if config.stop_at is not None and reached(metric, score[-1], config.stop_at):
                 ended = "target reached"
             elif late:
                 ended = "out of time"
         return cls(
-            config.to_dict(), config.seed, config.fold, module.problem.metric, ended, len(score),
+            config.to_dict(), config.seed, config.fold, metric, ended, len(score),
             [row["loss"] for row in module.curve], score, best, score[best], test, __version__, torch.__version__, where,
             round(seconds, 1),
         )  # fmt: skip

@@ -10,6 +10,7 @@ import numpy as np
 
 from enfa.training.config import Config
 from enfa.training.disk import write_text
+from enfa.training.metrics import best_of, in_percent
 from enfa.training.record import Record
 
 __all__ = ["Results", "Summary"]
@@ -23,16 +24,18 @@ OUT_OF_TIME = "out of time"
 
 @dataclass(frozen=True)
 class Summary:
-    """Mean and standard deviation over runs, in percent."""
+    """Mean and standard deviation over runs, in percent where the metric is a share."""
 
     mean: float
     std: float
     runs: int
     epoch: int | None  # the epoch whose mean over the folds is best, where that is the protocol
     notes: tuple[str, ...]
+    percent: bool = True
 
     def __str__(self) -> str:
-        return f"{self.mean:.1f} ± {self.std:.1f}" if self.runs > 1 else f"{self.mean:.1f}"
+        digits = 1 if self.percent else 4
+        return f"{self.mean:.{digits}f}" + (f" ± {self.std:.{digits}f}" if self.runs > 1 else "")
 
 
 class Results:
@@ -95,17 +98,19 @@ class Results:
             which = "the time was up" if len(records) == 1 else f"the time of {len(late)} of {len(records)} runs was up"
             notes.append(f"{which} after {epochs} of {self.config.epochs} epochs")
         at_target = sum(r.ended == "target reached" for r in records)
+        metric, percent = records[0].metric, in_percent(records[0].metric)
         if at_target:
-            notes.append(f"{at_target} of {len(records)} runs stopped at the first epoch with {100 * _target(self):g}%")
+            target = f"{100 * _target(self):g}%" if percent else f"{metric} {_target(self):g}"
+            notes.append(f"{at_target} of {len(records)} runs stopped at the first epoch with {target}")
         scores, epoch = [r.test for r in records], None
         if any(score is None for score in scores):
             longest = max(r.epochs for r in records)
             # a run that stopped early keeps its last score
             curves = np.stack([np.pad(r.score, (0, longest - r.epochs), mode="edge") for r in records])
-            epoch = int(curves.mean(0).argmax())
+            epoch = best_of(metric, curves.mean(0))
             scores = list(curves[:, epoch])
-        values = 100 * np.array(scores, dtype=np.float64)
-        return Summary(float(values.mean()), float(values.std()), len(records), epoch, tuple(notes))
+        values = (100 if percent else 1) * np.array(scores, dtype=np.float64)
+        return Summary(float(values.mean()), float(values.std()), len(records), epoch, tuple(notes), percent)
 
 
 def _target(results: Results) -> float:

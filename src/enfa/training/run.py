@@ -22,6 +22,7 @@ from enfa.training.checkpoint import check_resumable, check_same_model, check_we
 from enfa.training.config import Config
 from enfa.training.disk import write_json, write_text
 from enfa.training.graphed import uses_graphs
+from enfa.training.metrics import NEAR, lower_is_better, mode
 from enfa.training.record import Record, hardware
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def prepare(config: Config, progress: bool = False) -> Prepared:
         if not len(graphs):
             raise ValueError(f"{data.name}: the split {part!r} of fold {config.fold} is empty")
     module = TrainingModule(config, Problem.of(data))
-    compiled = compile_for(config, data.graphs, module.model, progress)
+    compiled = compile_for(config, data.graphs, module.model, progress, data.level)
     tests = data.splits is None and config.validation == "test"
     return Prepared(module, Batches(config, compiled, split), tests)
 
@@ -134,7 +135,7 @@ def _logger(folder: Path) -> Any:
         return False
 
 
-def _trainer(config: Config, folder: Path, progress: bool, deadline: float | None) -> pl.Trainer:
+def _trainer(config: Config, metric: str, folder: Path, progress: bool, deadline: float | None) -> pl.Trainer:
     from enfa.training.last import LastCheckpoint
     from enfa.training.lightning import pl
     from enfa.training.whole import WholeCheckpoints
@@ -148,7 +149,7 @@ def _trainer(config: Config, folder: Path, progress: bool, deadline: float | Non
             trainer.should_stop |= trainer.strategy.reduce_boolean_decision(late, all=False)
 
     files: dict[str, Any] = {
-        "dirpath": folder, "mode": "max", "save_on_train_epoch_end": True, "auto_insert_metric_name": False,
+        "dirpath": folder, "mode": mode(metric), "save_on_train_epoch_end": True, "auto_insert_metric_name": False,
         "enable_version_counter": False,
     }  # fmt: skip
     callbacks: list[Any] = [
@@ -160,11 +161,12 @@ def _trainer(config: Config, folder: Path, progress: bool, deadline: float | Non
     if config.early_stopping is not None or config.stop_at is not None:
         patience = config.epochs if config.early_stopping is None else config.early_stopping
         # Lightning stops above the threshold, not at it; the score is float32 by then
-        threshold = None if config.stop_at is None else config.stop_at - 1e-6
+        near = NEAR if lower_is_better(metric) else -NEAR
+        threshold = None if config.stop_at is None else config.stop_at + near
         callbacks.append(
             pl.callbacks.EarlyStopping(
                 "valid/score",
-                mode="max",
+                mode=mode(metric),
                 patience=patience,
                 stopping_threshold=threshold,
                 check_on_train_epoch_end=True,
@@ -218,7 +220,7 @@ def fit(config: Config, *, resume: bool = False, progress: bool = True, deadline
         check_same_model(last, checkpoint, config, run.module.problem)
         check_weights(last, checkpoint, run.module)
     with _quietly(), _naming(folder):
-        trainer = _trainer(config, folder, progress, deadline)
+        trainer = _trainer(config, run.module.problem.metric, folder, progress, deadline)
         if trainer.is_global_zero:
             folder.mkdir(parents=True, exist_ok=True)
             write_text(folder / "config.yaml", yaml.safe_dump(config.to_dict(), sort_keys=False))

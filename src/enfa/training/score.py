@@ -1,4 +1,4 @@
-"""The loss, and the metrics as OGB's evaluator defines them. Entries that were not measured (NaN) count nowhere."""
+"""Losses, and metrics: those of yes/no tasks as OGB's evaluator defines them. What was not measured (NaN) counts nowhere."""
 
 from __future__ import annotations
 
@@ -12,17 +12,25 @@ from torchmetrics.classification import MulticlassAccuracy
 from torchmetrics.functional.classification import binary_auroc, binary_average_precision
 from torchmetrics.utilities import dim_zero_cat
 
-__all__ = ["TaskMean", "make_metric", "summed_loss"]
+__all__ = ["TargetMean", "TaskMean", "make_metric", "summed_loss"]
 
 
-def summed_loss(logits: Tensor, y: Tensor, task: str) -> tuple[Tensor, Tensor]:
+def summed_loss(logits: Tensor, y: Tensor, task: str, loss: str | None = None) -> tuple[Tensor, Tensor]:
     """The loss summed over all measured labels, and how many these are. The loss of a batch is their quotient.
 
     ``"multiclass"``: logits [G, C], y int64 [G], cross entropy. ``"binary"``: logits, y [G, T], binary cross entropy.
+    ``"regression"``: the same shapes; ``loss`` is ``"l1"`` (absolute errors) or ``"mse"`` (squared ones).
     """
     if task == "multiclass":
         return F.cross_entropy(logits, y, reduction="sum"), torch.full((), float(len(y)), device=y.device)
+    if logits.shape != y.shape:
+        raise ValueError(f"Expected outputs of the labels' shape {list(y.shape)}, got {list(logits.shape)}")
     measured = ~y.isnan()
+    if task == "regression":
+        error = logits - y.nan_to_num().to(logits.dtype)
+        each = error.abs() if loss == "l1" else error.square()
+        # not a product: what was not measured may be anything here, in the rows that pad a batch
+        return torch.where(measured, each, torch.zeros_like(each)).sum(), measured.sum().float()
     each = F.binary_cross_entropy_with_logits(logits, y.nan_to_num().to(logits.dtype), reduction="none")
     return (each * measured).sum(), measured.sum().float()
 
@@ -53,11 +61,10 @@ class Accuracy(MulticlassAccuracy):
             super().update(preds, target)
 
 
-class TaskMean(Metric):
-    """ROC-AUC, average precision or accuracy of each yes/no task, averaged over the tasks that have one."""
+class _Columns(Metric):
+    """Keeps all predictions and labels; scores every column of them, and averages over those that have a score."""
 
     full_state_update = False
-    higher_is_better = True
     scores: list[Tensor]
     targets: list[Tensor]
 
@@ -76,14 +83,48 @@ class TaskMean(Metric):
         found = []
         for column in range(targets.shape[1]):
             measured = ~targets[:, column].isnan()
-            found.append(_task_score(self.metric, scores[measured, column], targets[measured, column]))
+            found.append(self.score(scores[measured, column], targets[measured, column]))
         each = [score for score in found if score is not None]
         if not each:
-            raise ValueError(f"No task of this split has positive and negative labels: {self.metric} is not defined")
+            raise ValueError(f"No task of this split has {self.asks}: {self.metric} is not defined")
         return torch.tensor(sum(each) / len(each), dtype=torch.float64)
+
+    asks = ""  # of the labels of a task, to be scored
+
+    def score(self, scores: Tensor, y: Tensor) -> float | None:
+        raise TypeError(f"{type(self).__name__} must define score")
+
+
+class TaskMean(_Columns):
+    """ROC-AUC, average precision or accuracy of each yes/no task, averaged over the tasks that have one."""
+
+    higher_is_better = True
+    asks = "positive and negative labels"
+
+    def score(self, scores: Tensor, y: Tensor) -> float | None:
+        return _task_score(self.metric, scores, y)
+
+
+class TargetMean(_Columns):
+    """Mean absolute error, mean squared error or R² of each target, averaged over the targets that have one."""
+
+    asks = "enough measured labels"
+
+    def score(self, scores: Tensor, y: Tensor) -> float | None:
+        scores, y = scores.double(), y.double()
+        if not len(y):
+            return None
+        if self.metric == "mae":
+            return float((scores - y).abs().mean())
+        if self.metric == "mse":
+            return float((scores - y).square().mean())
+        spread = float((y - y.mean()).square().sum())
+        return 1.0 - float((scores - y).square().sum()) / spread if spread else None
 
 
 def make_metric(metric: str, task: str, num_outputs: int) -> Metric:
+    if task == "regression":
+        return TargetMean(metric)
     if task == "multiclass":
         return Accuracy(num_outputs, average="micro", validate_args=False)  # labels have been checked
     return TaskMean(metric)

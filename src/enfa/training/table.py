@@ -69,7 +69,7 @@ def terminal_table(results: Sequence[Results]) -> Table:
 
     lines = [_Line.of(each) for each in results]
     notes = list(dict.fromkeys("; ".join(line.notes) for line in lines if line.notes))
-    caption = ["Mean and standard deviation over runs, in percent."]
+    caption = ["Mean and standard deviation over runs, shares in percent."]
     if any(line.epoch for line in lines):
         caption.append("Epoch: the one whose mean over the runs is best.")
     caption += [f"[{number}] {note}" for number, note in enumerate(notes, 1)]
@@ -90,8 +90,9 @@ def terminal_table(results: Sequence[Results]) -> Table:
 _INTRO = """\
 # Results
 
-Generated from the files under `results/` by `enfa table`; edit those, not this. Numbers are percent, mean ± standard
-deviation over runs, as they came out. The column *paper* is what the ENFA paper reports for the same setting.
+Generated from the files under `results/` by `enfa table`; edit those, not this. Numbers are mean ± standard deviation over
+runs, as they came out: accuracy, ROC-AUC and average precision in percent, errors as they are. The column *paper* is what the
+ENFA paper reports for the same setting; of ZINC and counting, the paper of the model.
 
 Names are dataset, model (`ds`, `dss`) and policy: `nm` node marking, `nd` node deletion, `ed` edge deletion; behind them a
 conv where it is not GIN or GINE.

@@ -1,0 +1,1 @@
+"""Benchmarks that are read from ``.npz`` files, one file each."""

@@ -1,0 +1,73 @@
+"""The arrays of an ``.npz`` file, as :func:`enfa.datasets.from_npz` describes them."""
+
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from enfa.datasets.flat import FlatGraphs
+
+__all__ = ["flat_graphs", "read_npz", "splits_of"]
+
+
+def read_npz(path: Path, also: Sequence[str] = ("y",)) -> dict[str, np.ndarray]:
+    """All arrays of a file, which must hold those of the graphs, and ``also``. Nothing is unpickled."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {key: file[key] for key in file.files}
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError) as error:
+        raise ValueError(f"{path} is cut short, or is no .npz file of plain arrays ({error})") from error
+    for key in ("num_nodes", "num_edges", "edges", *also):
+        if key not in arrays:
+            raise ValueError(f"{path}: expected an array {key!r}, got only {sorted(arrays)}")
+    return arrays
+
+
+def flat_graphs(
+    path: Path, arrays: Mapping[str, np.ndarray], edges: str = "auto", use_node_attr: bool = False
+) -> FlatGraphs:
+    if edges not in ("auto", "once", "both"):
+        raise ValueError(f"Expected edges to be 'auto', 'once' or 'both', got {edges!r}")
+    flat = FlatGraphs(
+        source=str(path),
+        num_nodes=arrays["num_nodes"],
+        num_edges=arrays["num_edges"],
+        edges=arrays["edges"],
+        x=_features(path, arrays, use_node_attr),
+        edge_attr=arrays.get("edge_attr"),
+    )
+    if edges == "auto":
+        share = flat.share_reversed()
+        if share not in (0.0, 1.0):
+            raise ValueError(
+                f"{path}: {share:.0%} of the edges stand in both directions, which is neither all nor none; "
+                f"say edges='both' to take them as they are, or edges='once' to add every reverse"
+            )
+        edges = "both" if share == 1.0 else "once"
+    return flat.with_reversed() if edges == "once" else flat
+
+
+def _features(path: Path, arrays: Mapping[str, np.ndarray], use_node_attr: bool) -> np.ndarray:
+    labels = arrays.get("node_label")
+    if not use_node_attr:
+        alike = np.zeros(int(arrays["num_nodes"].sum()), dtype=np.int64)
+        return arrays.get("x", alike if labels is None else labels)
+    if "node_attr" not in arrays or "x" in arrays:
+        raise ValueError(f"{path}: node attributes need an array 'node_attr' and no array 'x'")
+    attr = arrays["node_attr"].reshape(len(arrays["node_attr"]), -1).astype(np.float32)
+    if labels is None:
+        return attr
+    one_hot = (labels[:, None] == np.arange(labels.max(initial=0) + 1)).astype(np.float32)
+    if len(one_hot) != len(attr):
+        raise ValueError(f"{path}: node_attr has {len(attr)} rows, node_label {len(one_hot)}")
+    return np.concatenate([attr, one_hot], axis=1)
+
+
+def splits_of(arrays: Mapping[str, np.ndarray], prefix: str = "split_") -> dict[str, np.ndarray] | None:
+    """The parts of the official split, by name, where there are any."""
+    there = {key.removeprefix(prefix): value for key, value in arrays.items() if key.startswith(prefix)}
+    if "val" in there:
+        there["valid"] = there.pop("val")
+    return there or None

@@ -1,0 +1,48 @@
+"""ZINC: molecules and their penalised logP, in the two sizes that the field uses."""
+
+from pathlib import Path
+
+import numpy as np
+
+from enfa.datasets.assemble import assemble
+from enfa.datasets.benchmark import Benchmark
+from enfa.datasets.npz.read import flat_graphs, read_npz, splits_of
+
+__all__ = ["ZINC_NAMES", "load_zinc"]
+
+# Name -> which arrays hold its split, and how many graphs each part has.
+ZINC_NAMES = {"ZINC": ("split_", (10_000, 1_000, 1_000)), "ZINC-full": ("full_", (220_011, 24_445, 5_000))}
+ATOMS, BONDS = 28, 4  # atom types, and bond types: 0 is none, which stands at no edge
+
+
+def load_zinc(name: str, path: Path) -> Benchmark:
+    """ZINC-12k ("ZINC", the subset of "Benchmarking GNNs") or all of it, from one file; the metric is the mean absolute error.
+
+    The graphs are those of the official split, in its order: train, then valid, then test.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{name} needs {path}: not there. Its official files are pickles, which could run any code and are never read: "
+            f"load them with torch_geometric.datasets.ZINC where you trust them, and give its graphs to "
+            f"enfa.datasets.from_graphs(graphs, metric='mae', in_channels=[{ATOMS}], edge_channels=[{BONDS}], splits=...)"
+        )
+    arrays = read_npz(path)
+    prefix, sizes = ZINC_NAMES[name]
+    splits = splits_of(arrays, prefix) or {}
+    found = tuple(len(splits.get(part, ())) for part in ("train", "valid", "test"))
+    if found != sizes:
+        raise ValueError(f"{path}: {name} has {sizes} graphs in train, valid and test, got {found}; is the file cut short?")
+    chosen = np.concatenate([splits[part].astype(np.int64) for part in ("train", "valid", "test")])
+    if chosen.min() < 0 or chosen.max() >= len(arrays["y"]):
+        raise ValueError(f"{path}: expected splits to hold positions below {len(arrays['y'])}, got {chosen.max()}")
+    ends = np.cumsum(sizes)
+    return assemble(
+        name,
+        flat_graphs(path, arrays, "both").subset(chosen).with_reversed(),
+        arrays["y"][chosen],
+        metric="mae",
+        num_outputs=1,
+        in_channels=[ATOMS],
+        edge_channels=[BONDS],
+        splits=dict(zip(("train", "valid", "test"), np.split(np.arange(ends[-1]), ends[:-1]))),
+    )

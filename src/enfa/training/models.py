@@ -1,0 +1,60 @@
+"""A model out of settings: those that its constructor takes, and no others."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import torch
+from torch import nn
+
+from enfa.graphs.names import unknown
+from enfa.nn.convs import CONVS
+from enfa.nn.models.registry import MODELS
+from enfa.training.arguments import GIVEN, SETTINGS, arguments
+from enfa.training.config import Config
+
+__all__ = ["build_model"]
+
+
+def build_model(config: Config, given: dict[str, Any]) -> nn.Module:
+    """The model, its weights drawn from ``config.seed``. Nothing else draws from the generator's state here.
+
+    ``given``: what data and policy say, by the names of arguments (``GIVEN``).
+    """
+    cls = MODELS[config.model]
+    takes = arguments(cls)
+    _check(config, [name for name in takes if name not in GIVEN and name not in SETTINGS])
+    conv: Any = CONVS.get(str(config.conv))
+    if conv is not None and "conv" in takes and not conv.reads_edges:
+        # compiling says so where marks cannot be seen
+        given = {**given, "edge_channels": None, "edge_mark_channels": 0}
+    options = {**given, **{name: getattr(config, name) for name in SETTINGS}}
+    # a value that is the default anyway is left out: a model need not take all that its parents do
+    options = {n: v for n, v in options.items() if n in takes and v != takes[n].default} | config.model_params
+    lacking = [name for name, param in takes.items() if param.default is param.empty and name not in options]
+    if lacking:
+        raise ValueError(f"Expected {', '.join(lacking)} among model_params, which {config.model} needs, got none")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        try:
+            model = cls(**options)
+        except TypeError as error:
+            raise ValueError(f"Expected arguments that {config.model} takes: {error}") from error
+    return model.double() if config.precision == "64" else model
+
+
+def _check(config: Config, own: list[str]) -> None:
+    """Refuse what would be ignored."""
+    takes, defaults = arguments(MODELS[config.model]), {f.name: f.default for f in fields(Config)}
+    for name in config.model_params:
+        if name in SETTINGS:
+            raise ValueError(f"Expected {name} as a setting of its own, got it among model_params")
+        if name not in own:
+            raise unknown(f"an argument of {config.model}", name, own) if own else ValueError(
+                f"Expected no model_params for {config.model}, which has no arguments of its own, got {name!r}"
+            )
+    for name in SETTINGS:
+        value = getattr(config, name)
+        if name not in takes and value != defaults[name]:
+            raise ValueError(f"Expected no {name} for the model {config.model}, which has none, got {value!r}")
