@@ -10,12 +10,9 @@ from torch import nn
 from enfa.edits import Policy
 from enfa.graphs import GraphSet
 from enfa.graphs.names import unknown
-from enfa.nn import DSGNN, DSSGNN
+from enfa.nn.models.registry import MODELS
 
 __all__ = ["MODELS", "model_class"]
-
-MODELS: dict[str, Callable[..., nn.Module]] = {"ds": DSGNN, "dss": DSSGNN}
-
 
 def _channels(values: Any) -> Any:
     """Float columns, or of categorical ones how many values each has."""
@@ -31,5 +28,5 @@ def model_class(name: str, graphs: GraphSet, policy: Policy, width: int = 16, ou
         options["conv"] = "gine"
         options["edge_channels"] = None if graphs.edge_attr is None else _channels(graphs.edge_attr)
         options["edge_mark_channels"] = policy.edge_mark_channels
-    made = MODELS[name]
+    made: Callable[..., nn.Module] = MODELS[name]
     return lambda layers: made(_channels(graphs.x), width, outputs, layers, **options)

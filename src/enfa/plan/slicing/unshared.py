@@ -20,8 +20,9 @@ __all__ = ["unshared_tables"]
 
 
 def unshared_tables(program: Program, graphs: GraphSet, edits: Edits, shared: list[Table], copies: Any) -> list[Table]:
-    """``graphs`` and ``edits``: of the batch. ``shared``: its tables with shared rows. Those of pairs that are read here say which
-    row each pair has, and forget it.
+    """``graphs`` and ``edits``: of the batch. ``shared``: its tables with shared rows.
+
+    Those of pairs that are read here say which row each pair has, and forget it.
     """
     kind = torch.int32 if copies is np.int32 else torch.int64
     written, found = Written(graphs, edits, any(step.edges for step in program.steps), kind), []
