@@ -118,6 +118,11 @@ def _weight_kernel(
         tl.store(place + N * K + n, tl.sum(sums, 0), (n < N) & (tl.program_id(1) % blocks == 0))
 
 
+def _one_tile(columns: int) -> bool:
+    """Whether a tile of 128 columns, some of them empty, is read once where two of 64 would be read twice."""
+    return 64 < columns <= 128
+
+
 def _arguments(x: Tensor, normed: Normed | None) -> tuple[Tensor, ...]:
     """Statistics, weight, bias and copies of the norm, or anything for a kernel that reads none."""
     return (x, x, x, x) if normed is None else (normed.saved, *scaling_of(*normed[:3]), normed.copies)
@@ -134,9 +139,9 @@ def wide_times(
     outs, ins = shape
     k, n = (outs, ins) if transposed else (ins, outs)
     out = x.new_empty(len(x), n)
-    rows, cols = (64, 128) if n % 128 == 0 else (128, block(n))
+    rows, cols = (64, 128) if _one_tile(n) or n % 128 == 0 else (128, block(n))
     # without spilling, three programs to a processor instead of two; rows that are not aligned need more registers
-    most: dict[str, Any] = {"maxnreg": 168} if cols == 128 and gate is None and k % 4 == 0 else {}
+    most: dict[str, Any] = {"maxnreg": 168} if n % 128 == 0 and gate is None and k % 4 == 0 else {}
     _wide_kernel[(triton.cdiv(len(x), rows), triton.cdiv(n, cols))](
         x, x if gate is None else gate, *_arguments(x, normed), split.parts[int(transposed)],
         split.back[outs:] if transposed else split.back, x if bias is None else bias, x if plus is None else plus, out, len(x),
@@ -152,7 +157,8 @@ def weight_parts(
 ) -> Tensor:
     """[shares, N * K]: ``grad.T @ x``, by shares of the rows; with ``sums`` those of grad [N] behind it."""
     n, k = grad.shape[1], x.shape[1]
-    rows, cols, warps = (128, 128, 8) if n % 128 == 0 and k % 128 == 0 else (block(n), block(k, 128), 4)
+    whole = all(_one_tile(size) or size % 128 == 0 for size in (n, k))
+    rows, cols, warps = (128, 128, 8) if whole else (block(n), block(k, 128), 4)
     parts, _ = row_shares(len(x), 32, 128 if n * k <= 2**15 else 64)
     out = torch.empty(parts, n * k + n * sums, device=x.device)
     _weight_kernel[(parts, triton.cdiv(n, rows) * triton.cdiv(k, cols))](
