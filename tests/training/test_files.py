@@ -94,20 +94,3 @@ def test_a_config_survives_being_written_down() -> None:
 
 def test_every_setting_says_what_it_means() -> None:
     assert all(name and kind and default and meaning for name, kind, default, meaning in settings())
-
-
-FILES = sorted((ROOT / "configs").glob("*.yaml"))
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_shipped_configs_are_named_after_what_they_hold(path: Path) -> None:
-    config = read_config(path)
-    policy = {"node_marking": "nm", "node_deletion": "nd", "edge_deletion": "ed"}[config.policy]
-    other = config.conv not in ("gin", "gine")  # beside the paper's own
-    assert path.stem == f"{config.dataset}-{config.model}-{policy}" + f"-{config.conv}" * other
-
-
-def test_no_two_shipped_configs_say_the_same() -> None:
-    read = [read_config(path).to_dict() | {"name": ""} for path in FILES]
-    assert len(FILES) == 36 + 1 + 1
-    assert all(a != b for i, a in enumerate(read) for b in read[:i])
