@@ -1,4 +1,4 @@
-"""Wide products on a GPU: float32's accuracy whatever the sizes of the numbers, and two linears as one."""
+"""Products on a GPU: float32's accuracy whatever the sizes of the numbers, two linears as one, and sums of linears."""
 
 import copy
 
@@ -7,7 +7,9 @@ import torch
 from one_table import counted_rows
 from torch import Tensor, nn
 
+from enfa.nn.cuda.side_stream import aside
 from enfa.nn.ops.norm import CountedBatchNorm
+from enfa.nn.rowwise import Rows
 from enfa.nn.rowwise.fused import HeldNorm
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
@@ -87,3 +89,84 @@ def test_two_linears_as_one(rows: int, ins: int, width: int, affine: bool) -> No
 
     for value, reference in zip(run(True), run(False), strict=True):
         assert (value - reference).norm() <= 1e-6 * reference.norm()
+
+
+class _Layer(nn.Module):
+    """relu(norm(sum of MLPs)), with a residual connection: what a layer of several messages is, row by row."""
+
+    def __init__(self, width: int, bias: bool) -> None:
+        super().__init__()
+        make = lambda: nn.Sequential(  # noqa: E731
+            nn.Linear(width, width, bias), CountedBatchNorm(width), nn.ReLU(), nn.Linear(width, width, bias)
+        )
+        self.one, self.other, self.norm, self.last = make(), make(), CountedBatchNorm(width), nn.Linear(width, width, bias)
+
+        for norm in (self.one[1], self.other[1], self.norm):
+            nn.init.normal_(norm.weight), nn.init.normal_(norm.bias)  # rows that nobody counts come out as the bias
+        self.near: list[float] | None = None
+
+    def forward(self, like: Rows, x: Tensor, y: Tensor) -> Tensor:
+        first = like.of(x)
+        n = self.norm(self.one(first) + self.other(first.of(y)) + first)
+        if self.near is not None:
+            self.near.append(float(n.value.abs().min()))
+        h = n.relu()
+        return (h + self.last(h)).value
+
+
+Given = tuple[Rows, Tensor, Tensor]
+
+
+def _layer(rows: int, width: int, bias: bool, least: float = 0.0) -> tuple[_Layer, Given, Tensor]:
+    """In float64 on the CPU: a layer, what it reads so that no ReLU is nearer to its kink, and the gradient behind it."""
+    torch.manual_seed(0)
+    layer, copies = _Layer(width, bias).double(), torch.randint(0, 5, (rows,))
+    watched = copy.deepcopy(layer)
+    for mlp in (watched.one, watched.other):
+        mlp[1].register_forward_hook(lambda module, args, out: watched.near.append(float(out.value.abs().min())))
+    while True:
+        x, y = torch.randn(2, rows, width).double()
+        given, watched.near = (counted_rows(x, copies), x, y), []
+        with torch.no_grad():
+            watched(*given)
+        if min(watched.near) >= least:
+            return layer, given, torch.randn(rows, width).double() * (copies > 0)[:, None]
+
+
+def _on_the_gpu(layer: _Layer, given: Given, above: Tensor) -> tuple[_Layer, Given, Tensor]:
+    like, *both = given
+    x, y, above = (t.float().cuda() for t in (*both, above))
+    return layer.float().cuda(), (counted_rows(x, like.bag.tables[0].copies.cuda()), x, y), above  # type: ignore[union-attr]
+
+
+def _gradients(layer: _Layer, given: Given, above: Tensor) -> list[Tensor]:
+    like, *both = given
+    x, y = (t.detach().requires_grad_() for t in both)
+    out = layer(like, x, y)
+    return [out.detach(), *torch.autograd.grad(out, [x, y, *layer.parameters()], above)]
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(("rows", "width"), [(300, 96), (1100, 96), (1100, 64), (1100, 40), (1100, 300), (1100, 128)])
+def test_sums_of_linears(rows: int, width: int, bias: bool) -> None:
+    layer, given, above = _layer(rows, width, bias, least=3e-6)
+    exact = _gradients(copy.deepcopy(layer), given, above)
+    found = _gradients(*_on_the_gpu(layer, given, above))
+    for value, reference in zip(found, exact, strict=True):
+        # a bias in front of a norm has no gradient, but for the rounding of sums over all rows
+        assert (value.double().cpu() - reference).norm() <= 5e-6 * reference.norm().clamp(min=20)
+
+
+@pytest.mark.parametrize(("rows", "width"), [(5000, 96), (3000, 64)])
+def test_sums_of_linears_captured(rows: int, width: int) -> None:
+    """A captured step, with weights' gradients aside, has the bits of an eager one, every time."""
+    layer, given, above = _on_the_gpu(*_layer(rows, width, True))
+    eager, again = (_gradients(layer, given, above) for _ in range(2))
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph), aside(layer):
+        captured = _gradients(layer, given, above)
+    graph.replay()
+    torch.cuda.synchronize()
+    for first, second, third in zip(eager, again, captured, strict=True):
+        assert torch.equal(first, second) and torch.equal(first, third)

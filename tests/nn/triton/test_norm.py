@@ -79,7 +79,7 @@ def test_is_the_plain_norm(check, rows: int, widths: tuple[int, ...], affine: bo
 
 
 def _calls(modules: Modules, device: str, monkeypatch: pytest.MonkeyPatch, read: int | None = None) -> list[str]:
-    """Which kernels run for norms: "linear", with the linear before; "later", "before": two of these as one."""
+    """Which kernels run for norms: "linear", with the linear before; "later", "before": two of these as one; "norm": alone."""
     found: list[str] = []
     both, alone = enfa.nn.triton.linear_norm.linear_norm, counted_norm
 
@@ -88,7 +88,11 @@ def _calls(modules: Modules, device: str, monkeypatch: pytest.MonkeyPatch, read:
         return both(*args, before=before, later=later, **more)
 
     monkeypatch.setattr("enfa.nn.triton.linear_norm.linear_norm", linear_norm)
-    monkeypatch.setattr("enfa.nn.triton.norm.counted_norm", lambda *args: (found.append("norm"), alone(*args))[1])
+    def norm(*args):
+        found.append("norm later" if args[-1] is True else "norm")
+        return alone(*args)
+
+    monkeypatch.setattr("enfa.nn.triton.norm.counted_norm", norm)
     rows = counted_rows(torch.randn(5, 9, device=device))
     for place, module in enumerate(modules):
         rows = module.to(device)(rows)
@@ -111,7 +115,7 @@ def test_two_norms_run_as_one(check, monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert called() == ["later", "before"]
     assert called(widths=(9, 64, 64)) == ["linear", "linear"]
-    assert called(read=0) == ["norm", "linear"]
+    assert called(read=0) == ["norm later", "before"]
     assert called(read=1) == ["linear", "linear"]
     assert called(read=2) == ["linear", "norm"]
     assert called(lambda m: m[1].eval()) == ["linear"]
