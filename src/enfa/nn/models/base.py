@@ -1,4 +1,4 @@
-"""What DS-GNN and DSS-GNN have in common."""
+"""What the models have in common."""
 
 from __future__ import annotations
 
@@ -78,7 +78,8 @@ def embedding_gine(
 class SubgraphGNN(nn.Module):
     """Message passing on the bag, a pool over nodes, an MLP per subgraph, a pool over the bag, an MLP.
 
-    Abstract: use :class:`~enfa.DSGNN` or :class:`~enfa.DSSGNN`, which say what the arguments mean.
+    Abstract: use :class:`~enfa.DSGNN`, which says what the arguments mean, or another. A model may bring encoders of nodes and
+    edges, layers, and what it does with the pool of each subgraph.
     """
 
     encoders: tuple[type[NodeEncoder], type[EdgeEncoder]] = (NodeEncoder, EdgeEncoder)
