@@ -18,6 +18,8 @@ POLICIES = {  # name: how often
     "node_marking": 5, "node_deletion": 4, "edge_deletion": 3, "edge_marking": 3, "ego_nets": 4, "reconstruction": 2,
     "subsample": 2,
 }  # fmt: skip
+# since then: one case in ten gives way to these, and the others stay as they were
+ADDED = ("ego_nets", "neighbor_marking", "most_central")
 PLANS = {
     "distinct": 8, "slice": 5, "ego": 3, "extend": 2, "padded": 2, "drawn": 1, "saved": 0.5, "first layers": 0.5,
 }  # fmt: skip
@@ -102,6 +104,16 @@ def _policy(rng: np.random.Generator, name: str) -> enfa.Policy:
     return _part(rng, _policy(rng, str(pick(rng, POLICIES, "subsample"))))
 
 
+def _added(rng: np.random.Generator) -> enfa.Policy:
+    name, hops = pick(rng, ADDED), int(rng.integers(1, 4))
+    if name == "ego_nets":
+        return enfa.EgoNets(hops - 1, "distances", bool(rng.random() < 0.5))
+    if name == "neighbor_marking":
+        return enfa.NeighborMarking(hops, pick(rng, (True, "distances")))  # type: ignore[arg-type]
+    inner = _policy(rng, str(pick(rng, ("node_marking", "ego_nets"))))
+    return enfa.MostCentral(pick(rng, (inner, enfa.NeighborMarking(hops))), int(rng.integers(1, 4)))  # type: ignore[arg-type]
+
+
 def _part(rng: np.random.Generator, policy: enfa.Policy) -> enfa.Subsample:
     seed = int(rng.integers(9))
     if rng.random() < 0.5:
@@ -111,7 +123,8 @@ def _part(rng: np.random.Generator, policy: enfa.Policy) -> enfa.Subsample:
 
 def draw_case(seed: int, number: int) -> Case:
     rng = np.random.default_rng([seed, number, 0])
-    policy = _policy(rng, str(pick(rng, POLICIES)))
+    policy, later = _policy(rng, str(pick(rng, POLICIES))), np.random.default_rng([seed, number, 3])
+    policy = _added(later) if later.random() < 0.1 else policy
     inner = policy.policy if isinstance(policy, enfa.Subsample) else policy
     marks_edges = policy.edge_mark_channels > 0
     conv = str(pick(rng, CONVS, *([c for c in CONVS if c not in READS_EDGES] if marks_edges else [])))

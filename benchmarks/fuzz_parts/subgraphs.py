@@ -135,12 +135,48 @@ class Bags:
     def ego_nets(self, policy: enfa.EgoNets) -> Iterator[Data]:
         hops = _hops(self.graph)
         for r in range(self.n):
-            inside, mark = hops[:, r] <= policy.hops, np.zeros((self.n, 1))
-            mark[r] = float(policy.mark)
+            inside, mark = hops[:, r] <= policy.hops, np.zeros((self.n, policy.mark_channels))
+            if policy.mark == "distances":
+                mark[np.arange(self.n), np.minimum(hops[:, r], policy.hops + 1)] = 1.0
+            else:
+                mark[r] = float(policy.mark)
             if policy.isolate:
                 yield self.piece(edges=inside[self.src] & inside[self.dst], mark=mark, root=[r])
             else:
                 yield self.piece(inside, mark=mark, root=[r])
+
+    def neighbor_marking(self, policy: enfa.NeighborMarking) -> Iterator[Data]:
+        hops = _hops(self.graph)
+        for i in range(self.n):
+            inside = hops[:, i] <= policy.hops
+            near = np.unique(self.src[(self.dst == i) & (self.src != i)]).tolist()
+            edges = inside[self.src] & inside[self.dst]
+            within = _hops(Data(edge_index=self.graph.edge_index[:, torch.from_numpy(edges)], num_nodes=self.n))
+            for j in near or [None]:
+                mark = np.zeros((self.n, policy.mark_channels))
+                if policy.mark == "distances":
+                    away = np.full(self.n, policy.hops + 2) if j is None else np.minimum(within[:, j], policy.hops + 2)
+                    mark[np.arange(self.n), np.minimum(hops[:, i], policy.hops)] = 1.0
+                    mark[np.arange(self.n), policy.hops + 1 + away] = 1.0
+                else:
+                    mark[i, 0] = 1.0
+                    if j is not None:
+                        mark[j, 1] = 1.0
+                yield self.piece(inside, mark=mark, root=[i])
+
+    def most_central(self, policy: enfa.MostCentral) -> Iterator[Data]:
+        edits = policy.edits(check_graphs([self.graph]))
+        assert edits.root is not None
+        chosen = set(edits.root[:, 0].tolist()) - {-1}
+        adjacency = np.zeros((self.n, self.n))
+        np.add.at(adjacency, (self.dst, self.src), 1.0)
+        value = torch.linalg.matrix_exp(torch.from_numpy(adjacency)).diagonal().numpy()
+        others = [value[v] for v in range(self.n) if v not in chosen]
+        least = min((value[v] for v in chosen), default=0.0)
+        assert len(chosen) == min(self.n, policy.count) and max(others, default=0.0) <= least * (1 + 1e-8), f"{policy!r}"
+        for piece in _whole(self.graph, policy.policy):
+            if piece.root and int(piece.node[piece.root[0]]) in chosen:
+                yield piece
 
     def reconstruction(self, policy: enfa.Reconstruction) -> Iterator[Data]:
         k = policy.k if policy.k > 0 else self.n + policy.k

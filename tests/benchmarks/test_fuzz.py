@@ -47,7 +47,8 @@ def test_a_part_of_it(part: Callable) -> None:
 def test_every_value_is_drawn(part: Callable) -> None:
     draw, graphs = part("fuzz_parts.draw"), part("fuzz_parts.graphs")
     cases = [draw.draw_case(0, number) for number in range(800)]
-    for name, of in (("policy", draw.POLICIES), ("plan", draw.PLANS), ("model", draw.MODELS), ("conv", draw.CONVS)):
+    policies = {*draw.POLICIES, *draw.ADDED}
+    for name, of in (("policy", policies), ("plan", draw.PLANS), ("model", draw.MODELS), ("conv", draw.CONVS)):
         assert {case.settings[name] for case in cases} == set(of)
     assert {family for case in cases for family in case.families} == set(graphs.FAMILIES)
     assert {type(case.policy) for case in cases} == set(enfa.edits.POLICIES.values())
