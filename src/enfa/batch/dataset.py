@@ -219,4 +219,3 @@ class CompiledDataset:
             f"{self.num_pairs} (subgraph, node) pairs)\n"
             f"  steps: {'; '.join(map(str, self.program.steps))}\n  rows:  {rows}"
         )
-

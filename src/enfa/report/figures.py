@@ -139,9 +139,7 @@ def figure_png(figure: Figure, path: Path, columns: int = 3) -> None:
         canvas = Canvas(figsize=size, dpi=110, facecolor="white", layout="constrained")
         parts: Any = canvas.subfigures(3, 1, height_ratios=[0.55, lines * height, 0.55])
         above, inside, below = parts
-        handles = [
-            Line2D([], [], color=COLOURS[c], marker=SHAPES.get(c, "s"), lw=1.6, label=t) for t, c in figure.legend
-        ]
+        handles = [Line2D([], [], color=COLOURS[c], marker=SHAPES.get(c, "s"), lw=1.6, label=t) for t, c in figure.legend]
         above.text(0.01, 0.95, figure.title, fontsize=12.5, fontweight="bold", va="top")
         above.legend(handles=handles, loc="lower left", ncols=len(handles))
         axes: Sequence[Axes] = np.ravel(inside.subplots(lines, columns))  # type: ignore[assignment]

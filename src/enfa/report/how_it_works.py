@@ -84,9 +84,7 @@ def _molecule_svg(data: dict[str, Any], policy: str, subgraph: int) -> str:
         ring = f'<circle class="mark" r="{RADIUS + 3.5}"/>' if marked else ""
         # the numbers of table 0, for readers without scripts
         row = of["base"][0][v] if subgraph < 0 else of["rows"][0][subgraph][v]
-        parts.append(
-            f'<g class="row" data-s="{subgraph}" data-v="{v}" {at}>{ring}<circle r="{RADIUS}"/><text>{row}</text></g>'
-        )
+        parts.append(f'<g class="row" data-s="{subgraph}" data-v="{v}" {at}>{ring}<circle r="{RADIUS}"/><text>{row}</text></g>')
     name = "unedited molecule" if subgraph < 0 else _edit_name(data, policy, subgraph)
     return (
         f'<figure><svg viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{escape(name)}">'
@@ -109,8 +107,7 @@ def how_it_works_html(data: dict[str, Any]) -> str:
     """The section's inside: buttons, counters, the bag of every policy, the data, the script."""
     policies = list(data["policies"])
     choose = "".join(
-        f'<button type="button" data-policy="{p}" aria-pressed="{str(p == policies[0]).lower()}">{p}</button>'
-        for p in policies
+        f'<button type="button" data-policy="{p}" aria-pressed="{str(p == policies[0]).lower()}">{p}</button>' for p in policies
     )
     layers = "".join(
         f'<button type="button" data-layer="{i}" aria-pressed="{str(i == 0).lower()}">'

@@ -42,9 +42,7 @@ def _table(table: Table) -> str:
     head = "".join(f"<th{w}>{escape(cell)}</th>" for w, cell in zip(word, table.header))
     rows = "".join(
         "<tr>"
-        + "".join(
-            f'<td{w if not cell.startswith("✗") else " class=fail"}>{escape(cell)}</td>' for w, cell in zip(word, row)
-        )
+        + "".join(f"<td{w if not cell.startswith('✗') else ' class=fail'}>{escape(cell)}</td>" for w, cell in zip(word, row))
         + "</tr>"
         for row in table.rows
     )

@@ -119,9 +119,7 @@ class Bag(Plan):
         """[edges, edge mark channels]: what the policy marks edges with."""
         return self._rows(self.edge_mark_rows.clone(), EDGES)
 
-    def propagate(
-        self, conv: nn.Module, h: Rows, edge_attr: Rows | None = None, *, along: str = "nodes", **more: Any
-    ) -> Rows:
+    def propagate(self, conv: nn.Module, h: Rows, edge_attr: Rows | None = None, *, along: str = "nodes", **more: Any) -> Rows:
         """One round of messages by a PyG conv: pairs along the edges of their subgraph, nodes along those of their graph.
 
         ``along="subgraphs"``: node v in subgraph j hears of itself in the subgraphs whose roots are neighbours of j's root.

@@ -141,9 +141,7 @@ class HeldLinear(Held):
 class HeldNorm(Held):
     """BatchNorm in training: each row counts as often as it stands for something."""
 
-    def __init__(
-        self, rows: Rows, weight: Tensor | None, bias: Tensor | None, eps: float, running: Running | None
-    ) -> None:
+    def __init__(self, rows: Rows, weight: Tensor | None, bias: Tensor | None, eps: float, running: Running | None) -> None:
         super().__init__([rows], rows.width, weight, bias)
         table = rows.bag.tables[rows.number]
         assert table.copies is not None

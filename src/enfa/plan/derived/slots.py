@@ -86,7 +86,6 @@ class _Walk:
         self.lists(found.forward, count, entries, read, f"{name} forward")
         self.lists(found.backward, read, entries, count, f"{name} backward")
 
-
     def map(self, found: SparseMap, number: int, name: str) -> None:
         self.both(found, *map_sizes(self.plan, number, name), f"{name} {number}")
 

@@ -224,9 +224,7 @@ def walk(
                 messages += in_ptr[candidates[c] + 1] - in_ptr[candidates[c]]
         affordable = need[2] + messages <= need[3]
         room = affordable and (
-            size[0] + count < len(hashes)
-            and size[1] + messages <= len(stored)
-            and next_ptr[s] + count <= len(next_node)
+            size[0] + count < len(hashes) and size[1] + messages <= len(stored) and next_ptr[s] + count <= len(next_node)
         )
         if room:
             need[2] += messages

@@ -156,9 +156,7 @@ class _Steps:
         rows.count_ptr, rows.count_row, rows.count = ptr, row[: ptr[-1]].copy(), count[: ptr[-1]].copy()
 
 
-def step_rows_of(
-    graphs: GraphSet, edits: Edits, program: Program, kind: np.ndarray, shared: bool = True
-) -> list[StepRows]:
+def step_rows_of(graphs: GraphSet, edits: Edits, program: Program, kind: np.ndarray, shared: bool = True) -> list[StepRows]:
     """The distinct rows of every step. ``kind`` is from :func:`~enfa.plan.rows.builder.start_kinds`.
 
     Not ``shared``: the rows of ENFA as published (Eq. 3-5). Every pair that reads something edited has a row of its own, and

@@ -90,10 +90,7 @@ def _largest_hub(graphs: GraphSet) -> str:
     return f"node {hub - graphs.node_ptr[graph]} of graph {graph} has {degree[hub]} incoming edges"
 
 
-_INSTEAD = (
-    "Draw fewer subgraphs (Subsample), use fewer layers, leave out some edges, or raise the limit where there is "
-    "memory"
-)
+_INSTEAD = "Draw fewer subgraphs (Subsample), use fewer layers, leave out some edges, or raise the limit where there is memory"
 
 
 def check_pairs(graphs: GraphSet, edits: Edits, pair_ptr: np.ndarray, pair_node: np.ndarray) -> None:

@@ -48,9 +48,7 @@ def is_exact(result: dict[str, Any]) -> bool:
     # two roundings of one sum differ by a few units in the last place even where neither is the better one. Gradients
     # tell nothing here: where float32 rounds a sum to the other side of a ReLU's corner, they jump, in every plan
     close = all(
-        result["float32"][q][k] <= max(4 * result["float32"][q]["full"], ROUNDING)
-        for q in ("output", "buffer")
-        for k in plans
+        result["float32"][q][k] <= max(4 * result["float32"][q]["full"], ROUNDING) for q in ("output", "buffer") for k in plans
     )
     return promised and close
 

@@ -47,9 +47,7 @@ def _panel(results: dict[str, Any], dataset: str) -> Panel:
 
 
 def _saved(results: dict[str, Any], kind: str) -> dict[tuple[str, int], float]:
-    return {
-        (key, e["layers"]): e["saved_percent"] for key, r in results.items() for e in r["entries"] if e["kind"] == kind
-    }
+    return {(key, e["layers"]): e["saved_percent"] for key, r in results.items() for e in r["entries"] if e["kind"] == kind}
 
 
 def _percent(value: float) -> str:
