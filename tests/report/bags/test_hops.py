@@ -3,7 +3,6 @@
 from collections import deque
 
 import numpy as np
-import pytest
 from cases import POLICIES
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +11,6 @@ from strategies import graph_lists
 from enfa.edits import DELETE, Edits
 from enfa.graphs import GraphSet, check_graphs
 from enfa.report.bags.hops import pivot_hops
-from enfa.testing import random_graphs
 
 
 def _search(graphs: GraphSet, edits: Edits, s: int, limit: int) -> dict[int, int]:
@@ -51,17 +49,3 @@ def test_hops_are_distances(data: st.DataObject) -> None:
         part = slice(hops.ptr[s], hops.ptr[s + 1])
         assert dict(zip(hops.node[part].tolist(), hops.hop[part].tolist())) == _search(graphs, edits, s, limit)
         assert (np.diff(hops.hop[part]) >= 0).all()  # nearest first
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-def test_hops_serve_fewer_layers_too(policy: str) -> None:
-    graphs = check_graphs(random_graphs(6, 12, seed=3))
-    edits = POLICIES[policy].edits(graphs)
-    far = pivot_hops(graphs, edits, 5)
-    for limit in range(6):
-        near, expected = far.within(limit), pivot_hops(graphs, edits, limit)
-        assert near.limit == limit
-        for name in ("ptr", "node", "hop"):
-            assert np.array_equal(getattr(near, name), getattr(expected, name)), name
-    with pytest.raises(ValueError, match="Expected at most 5 hops, as computed, got 6"):
-        far.within(6)

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from torch import Tensor
 
 from enfa.batch.static.padding import Bucket, Form
 from enfa.plan.derived.order import CHUNK
@@ -131,18 +130,6 @@ class Buckets:
     def of(self, plan: Plan) -> tuple[Form | None, list[int]]:
         """The form of plans with as many graphs, and the numbers of its buckets, smallest first."""
         return self._forms.get(plan.num_graphs), self._numbers.get(plan.num_graphs, [])
-
-    def find(self, plan: Plan) -> tuple[int, list[Tensor]] | None:
-        """The number of the smallest bucket that holds a prepared plan, and the arrays to write; None where none does."""
-        form, numbers = self.of(plan)
-        tensors = None if form is None else form.tensors(plan)
-        if form is None or tensors is None:
-            return None
-        found = self._smallest([self.all[n] for n in numbers], form.sizes(tensors))
-        # arrays of the whole dataset are not padded, and a dataset that was extended has longer ones
-        if found is None or not all(p.holds(t) for p, t in zip(self.all[numbers[found]].parts, tensors)):
-            return None
-        return numbers[found], tensors
 
     @property
     def nbytes(self) -> int:

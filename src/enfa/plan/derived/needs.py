@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from enfa.plan.derived.identity import step_identities
-from enfa.plan.derived.maps import edge_index, graph_degrees, incoming_map, kind_lists, merged_map, readers, sums_map
+from enfa.plan.derived.maps import edge_index, incoming_map, kind_lists, merged_map, readers, sums_map
 from enfa.plan.derived.order import SparseMap
 from enfa.plan.links import Links, Sums
 from enfa.plan.table import Plan, Table
@@ -121,7 +121,6 @@ DERIVED: dict[str, Callable[[Plan, int], Any]] = {
     "kinds": lambda plan, n: kind_lists(_links(plan, n), len(plan.edge_mark_rows)),
     "incoming": lambda plan, n: incoming_map(_links(plan, n), _read(plan, n)),
     "edge_index": lambda plan, n: edge_index(_links(plan, n)),
-    "degrees": lambda plan, n: graph_degrees(_links(plan, n), _read(plan, n)),
     "self": _readers("self_row", "self", _read),
     "in": _readers("in_row", "in", _read),
     "edge": _readers("in_edge", "edge", _kinds),

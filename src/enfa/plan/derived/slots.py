@@ -109,8 +109,6 @@ class _Walk:
             self.lists(kinds, None, messages, rows, f"kinds {number}")
             self.put(kinds.other, messages, _last(read))
             self.put(kinds.long, None)
-        for tensor, size in zip(cache.get("degrees", ()), (read, rows)):
-            self.put(tensor, size)
 
     def sums(self, sums: Sums, number: int, name: str) -> None:
         lists, entries, read = map_sizes(self.plan, number, name)

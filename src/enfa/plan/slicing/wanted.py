@@ -73,10 +73,6 @@ class Wanted:
             self.count = collect(rest, self.numbers.number, self.base, self.found, self.count, rest)
         return ids
 
-    def known(self, ids: np.ndarray) -> np.ndarray:
-        """int32: the new numbers of some rows, below 0 for those that are not wanted."""
-        return self.numbers.number[ids] - self.base
-
     def add_owns(self, table: KeyTable, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mark the own rows of some keys; return their new numbers, and where the keys' items will begin."""
         self.reserve(len(rows))

@@ -22,24 +22,15 @@ __all__ = ["PivotHops", "pivot_hops"]
 
 @dataclass(frozen=True)
 class PivotHops:
-    """The nodes of each subgraph with pivot hop <= limit, nearest first. Serves any plan with fewer hops too."""
+    """The nodes of each subgraph within some hops of a pivot, nearest first."""
 
-    limit: int
     ptr: np.ndarray  # int64 [S+1]
     node: np.ndarray  # int32
     hop: np.ndarray  # int16
 
-    def within(self, limit: int) -> PivotHops:
-        """The same, cut at a smaller limit, without walking the graphs again."""
-        if limit > self.limit:
-            raise ValueError(f"Expected at most {self.limit} hops, as computed, got {limit}")
-        keep = self.hop <= limit
-        before = np.concatenate([[0], np.cumsum(keep)])
-        return PivotHops(limit, before[self.ptr], self.node[keep], self.hop[keep])
-
 
 def pivot_hops(graphs: GraphSet, edits: Edits, limit: int) -> PivotHops:
-    """Breadth-first from the pivots of every subgraph. Cost: the size of the ego nets."""
+    """Breadth-first from the pivots of every subgraph, up to ``limit`` hops. Cost: the size of the ego nets."""
     nodes = np.diff(graphs.node_ptr)
     ptr = np.zeros(edits.num_subgraphs + 1, np.int64)
     room = 8 * edits.num_subgraphs + int(nodes.max(initial=0))
@@ -55,4 +46,4 @@ def pivot_hops(graphs: GraphSet, edits: Edits, limit: int) -> PivotHops:
             extra = len(found) + int(nodes[edits.graph[done]])
             found = np.concatenate([found, np.empty(extra, np.int32)])
             hops = np.concatenate([hops, np.empty(extra, np.int16)])
-    return PivotHops(limit, ptr, found[: ptr[-1]], hops[: ptr[-1]])
+    return PivotHops(ptr, found[: ptr[-1]], hops[: ptr[-1]])
