@@ -18,8 +18,8 @@ import enfa.report.bags.storage
 from enfa.datasets import from_npz
 from enfa.graphs import GraphSet, check_graphs
 from enfa.report.bags.storage import count_bags, stored_bags
+from enfa.report.pictures.sharing import sharing_of
 from enfa.report.program import ds_program
-from enfa.report.sharing import sharing_of
 from enfa.testing import degenerate_graphs, random_graphs
 
 FILES = ("PROTEINS", "EXP", "CEXP", "ogbg_moltox21", "ogbg_molhiv", "peptides_func")

@@ -20,9 +20,7 @@ MARGIN = 1.05  # of the largest bucket above the largest batch seen
 SPARE = 1.35  # one more bucket, so large: a batch that none holds runs eagerly, which costs as much as ten others
 
 
-def choose_sizes(
-    samples: np.ndarray, cost: np.ndarray, rare: np.ndarray, most: int = MOST, margin: float = MARGIN
-) -> list[np.ndarray]:
+def choose_sizes(samples: np.ndarray, cost: np.ndarray, rare: np.ndarray, most: int = MOST) -> list[np.ndarray]:
     """Sizes of at most ``most`` buckets, each holding the one before.
 
     ``samples`` int64 [batches, names]; ``cost`` bool [names]: the sizes whose sum is what a batch costs; ``rare``: those
@@ -36,7 +34,7 @@ def choose_sizes(
     for group in (cost, ~cost):
         # small ones cost nothing, and must not decide where a batch goes: as large as ever, in every bucket
         small = group & (samples.mean(0) < SMALL * samples[:, group].mean(0).sum())
-        samples[:, small] = np.ceil(margin * samples[:, small].max(0))
+        samples[:, small] = np.ceil(MARGIN * samples[:, small].max(0))
     order = np.argsort(samples[:, cost].sum(1), kind="stable")
     holds = np.maximum.accumulate(samples[order], 0)  # what the first i + 1 fit into
     price = holds[:, cost].sum(1).astype(float)
@@ -62,7 +60,7 @@ def choose_sizes(
         end = int(cut[end]) - 1
         if end < 0:
             break
-    found[0] = np.ceil(found[0] * margin).astype(np.int64)
+    found[0] = np.ceil(found[0] * MARGIN).astype(np.int64)
     return found[::-1]
 
 
@@ -81,7 +79,7 @@ class Waste:
 class Buckets:
     """The sizes that the batches of one loader are padded to, from a sample of them, by number of graphs."""
 
-    def __init__(self, samples: Iterable[Plan], most: int = MOST) -> None:
+    def __init__(self, samples: Iterable[Plan]) -> None:
         """``samples``: prepared, lean plans of whole batches; also of the last, smaller one of an epoch."""
         self.all: list[Bucket] = []
         self._forms: dict[int, Form] = {}
@@ -97,7 +95,7 @@ class Buckets:
                 sizes.setdefault(plan.num_graphs, []).append(form.sizes(tensors))
         for graphs, found in sizes.items():
             # one step of an epoch is not worth many captures
-            self._add(self._forms[graphs], np.stack(found), most if graphs == max(sizes) else 1)
+            self._add(self._forms[graphs], np.stack(found), MOST if graphs == max(sizes) else 1)
 
     def _add(self, form: Form, samples: np.ndarray, most: int) -> None:
         chosen = choose_sizes(samples, form.rows, self._pieces(form), most)

@@ -42,8 +42,8 @@ def fusable(x: Any, weight: Tensor, bias: Tensor | None) -> bool:
 def linear_of(x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool = False) -> Tensor:
     """x @ weight.T + bias, and a ReLU after it; as one kernel where our own can."""
     if x.ndim == 2 and len(x) and fusable(x, weight, bias):
-        from enfa.nn.triton.linear import linear_relu
-        from enfa.nn.triton.small import MOST_ROWS, small_linear
+        from enfa.nn.triton.linears.linear import linear_relu
+        from enfa.nn.triton.linears.small import MOST_ROWS, small_linear
 
         if len(x) <= MOST_ROWS:
             return small_linear(x, weight, bias, relu)

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from enfa.nn.ops.counted import Counted, Running, Shifted, uncounted_rows, update_running
+from enfa.nn.ops.counted import Running, Shifted, normalise, uncounted_rows, update_running
 from enfa.nn.ops.linear import WIDE, fusable, linear_of
 from enfa.nn.rowwise.rows import Rows
 from enfa.nn.triton import accelerated
@@ -143,10 +143,9 @@ class HeldNorm(Held):
 
     def __init__(self, rows: Rows, weight: Tensor | None, bias: Tensor | None, eps: float, running: Running | None) -> None:
         super().__init__([rows], rows.width, weight, bias)
-        table = rows.bag.tables[rows.number]
-        assert table.copies is not None
-        self.weight, self.bias, self.eps, self.copies, self.total = weight, bias, eps, table.copies, table.total
-        self.running = running
+        copies = rows.bag.tables[rows.number].copies
+        assert copies is not None
+        self.weight, self.bias, self.eps, self.copies, self.running = weight, bias, eps, copies, running
 
     def __del__(self) -> None:
         if self.running is not None and not self.stale():
@@ -154,10 +153,6 @@ class HeldNorm(Held):
 
     def computed(self, relu: bool) -> Tensor:
         running, self.running = self.running, None  # computed a second time, it is the same call
-        if running is not None and not self.total:
-            if running[2] is not None:
-                running[2].add_(1)
-            running = None  # of nothing
         return self._fused(relu, running) if self._whole() and accelerated(self.copies) else self._plain(relu, running)
 
     def _whole(self) -> bool:
@@ -177,7 +172,7 @@ class HeldNorm(Held):
         return linear if linear is not None and fusable(linear.reads[0], linear.weight, linear.bias) else None
 
     def _fused(self, relu: bool, running: Running | None) -> Tensor:
-        from enfa.nn.triton.linear_norm import Normed, linear_norm
+        from enfa.nn.triton.linears.linear_norm import Normed, linear_norm
         from enfa.nn.triton.norm import counted_norm
 
         kernel = _by_kernel(running)
@@ -196,7 +191,7 @@ class HeldNorm(Held):
 
     def _inner(self, linear: HeldLinear) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None] | None:
         """Rows before the norm and ReLU that a wide linear reads, which it normalises as it reads them; statistics, weights."""
-        from enfa.nn.triton.linear_norm import linear_norm
+        from enfa.nn.triton.linears.linear_norm import linear_norm
 
         (rows,) = linear.reads
         norm = rows.held
@@ -216,12 +211,7 @@ class HeldNorm(Held):
             x = Shifted.apply(linear.reads[0].value, linear.weight, linear.bias, uncounted)
         else:
             x = self.reads[0].value
-        # counts and sums do not fit into 8 or 11 bits; the result has the type of the rows, as PyTorch's own
-        wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-        with torch.autocast(x.device.type, enabled=False):
-            weight, bias = (None if w is None else w.to(wide.dtype) for w in (self.weight, self.bias))
-            out = Counted.apply(wide, weight, bias, self.copies.to(wide.dtype), uncounted, self.eps, None, running)
-        out = out.to(x.dtype)
+        out = normalise(x, self.copies, uncounted, self.weight, self.bias, self.eps, None, running)
         return torch.relu(out) if relu else out
 
 

@@ -101,34 +101,17 @@ def _kinds_kernel(
     tl.store(pieces + piece.to(tl.int64) * C + cols, tl.sum(total, 0), inside)
 
 
-def _grid(items: int, channels: int, shape: dict[str, Any]) -> tuple[int, int]:
-    return triton.cdiv(items, shape["ROWS"]), triton.cdiv(channels, shape["COLS"])
-
-
-def _forward(table: Tensor, edge: Tensor, lists: Lists) -> Tensor:
+def _sums(kernel: Any, lists: Lists, table: Tensor, *read: Tensor) -> Tensor:
+    """[lists, C]: what a kernel sums of what it reads."""
     channels, pieces = table.shape[1], pieces_like(table, lists)
     out = table.new_empty(len(lists), channels)
     if not out.numel():
         return out
     shape = shape_of(channels)
-    _forward_kernel[_grid(len(lists) + len(pieces), channels, shape)](
-        table, edge, lists.ptr, lists.index, lists.other, lists.extra, out, pieces, len(lists), len(pieces),
+    grid = triton.cdiv(len(lists) + len(pieces), shape["ROWS"]), triton.cdiv(channels, shape["COLS"])
+    kernel[grid](
+        *read, lists.ptr, lists.index, lists.other, lists.extra, out, pieces, len(lists), len(pieces),
         C=channels, CHUNK=CHUNK, ACC=accumulator(table.dtype), UNROLL=UNROLL, **shape,
-    )  # fmt: skip
-    if len(pieces):
-        add_pieces(pieces, out, lists.long, add=True)
-    return out
-
-
-def _backward(grad: Tensor, table: Tensor, edge: Tensor, lists: Lists) -> Tensor:
-    channels, pieces = table.shape[1], pieces_like(table, lists)
-    out = table.new_empty(len(lists), channels)
-    if not out.numel():
-        return out
-    shape = shape_of(channels)
-    _backward_kernel[_grid(len(lists) + len(pieces), channels, shape)](
-        grad, table, edge, lists.ptr, lists.index, lists.other, lists.extra, out, pieces,
-        len(lists), len(pieces), C=channels, CHUNK=CHUNK, ACC=accumulator(table.dtype), UNROLL=UNROLL, **shape,
     )  # fmt: skip
     if len(pieces):
         add_pieces(pieces, out, lists.long, add=True)
@@ -154,7 +137,7 @@ class _Gine(torch.autograd.Function):
         table, edge = table.contiguous(), edge.to(table.dtype).contiguous()
         ctx.save_for_backward(table, edge)
         ctx.lists = merged.backward, kinds
-        return _forward(table, edge, merged.forward)
+        return _sums(_forward_kernel, merged.forward, table, table, edge)
 
     @staticmethod
     @once_differentiable
@@ -164,7 +147,7 @@ class _Gine(torch.autograd.Function):
         wanted = ctx.needs_input_grad
         if wanted[1] and kinds is None and len(edge):
             return *both_gradients(grad, table, edge, back), None, None
-        of_table = _backward(grad, table, edge, back) if wanted[0] else None
+        of_table = _sums(_backward_kernel, back, table, grad, table, edge) if wanted[0] else None
         of_edge = None if not wanted[1] or kinds is None else _edge_gradient(grad, table, edge, kinds)
         return of_table, of_edge, None, None
 

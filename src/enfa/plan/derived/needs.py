@@ -83,23 +83,12 @@ def way(plan: Plan, begin: int, end: int) -> Tensor | None:
     """Of every row of one step the row of the same pair, node or subgraph in an earlier one; None where there is none."""
     name = f"found {begin} {end}"
     if name not in plan.cache:
-        plan.cache[name] = _search(plan, begin, end)
+        found: Tensor | None = None
+        for number, side in (plan.program.way(begin, end) if min(begin, end) >= 0 else None) or ():
+            own = plan.tables[number].parents[side]
+            found = own if found is None else own.index_select(0, found)
+        plan.cache[name] = found
     return plan.cache[name]
-
-
-def _search(plan: Plan, begin: int, end: int) -> Tensor | None:
-    if begin < end or min(begin, end) < 0:
-        return None
-    step, table = plan.program.steps[begin], plan.tables[begin]
-    if step.op not in ("propagate", "join"):
-        return None
-    for read, index in zip(step.reads, table.parents):
-        if read == end:
-            return index
-        further = way(plan, read, end)
-        if further is not None:
-            return further.index_select(0, index)
-    return None
 
 
 def _way(plan: Plan, begin: int, end: int) -> Any:

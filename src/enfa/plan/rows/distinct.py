@@ -14,11 +14,11 @@ import numpy as np
 
 from enfa.edits import Edits
 from enfa.graphs import GraphSet
+from enfa.plan.keys.intern import KeyTable, packed
 from enfa.plan.reference.loops import check_loops
 from enfa.plan.reference.roots import own_subgraphs, rooted, single_roots
 from enfa.plan.rows._pairs import count_by_graph
 from enfa.plan.rows.builder import Builder
-from enfa.plan.rows.intern import KeyTable, packed
 from enfa.plan.rows.pairs import PairRows
 from enfa.plan.step import Program, Step
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from enfa.plan.arrays import tensor
 from enfa.plan.derived.maps import lowered
+from enfa.plan.keys.intern import KeyTable, packed
 from enfa.plan.links import Sums
 from enfa.plan.rows.distinct import StepRows
-from enfa.plan.rows.intern import KeyTable, packed
 from enfa.plan.slicing.alone import merged
 from enfa.plan.step import Program, Step
 
@@ -23,16 +23,11 @@ __all__ = ["first_layers", "shorter"]
 
 
 def _layers(program: Program) -> int:
-    """How many steps of messages there are between the start and the pools, where there is nothing else."""
-    layers = len(program.steps) - 3
-    edges = [step.edges for step in program.steps[1:-2]]
-    chain = [Step("propagate", "pairs", (i,), edges[i]) for i in range(len(edges))]
-    pools = [Step("pool", "subgraphs", (layers,)), Step("pool", "graphs", (layers + 1,))]
-    if layers < 1 or list(program.steps[1:]) != [*chain, *pools]:
+    if not program.layers:
         raise ValueError(
             f"Expected steps that pass messages one after the other and pool the last to cut layers off, got\n{program}"
         )
-    return layers
+    return program.layers
 
 
 def _lowered(lists: KeyTable, row: np.ndarray, rows: int) -> tuple[KeyTable, np.ndarray]:

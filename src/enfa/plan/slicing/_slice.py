@@ -7,8 +7,8 @@ are therefore split (first gather, then number), ask for memory ahead, and have 
 import numpy as np
 from numba import njit
 
-from enfa.plan.rows._intern import first_half, second_half
-from enfa.plan.rows._prefetch import prefetch
+from enfa.plan.keys._intern import first_half, second_half
+from enfa.plan.keys._prefetch import prefetch
 
 __all__ = [
     "add_sums",

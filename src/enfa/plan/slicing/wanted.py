@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from enfa.plan.rows.intern import KeyTable
+from enfa.plan.keys.intern import KeyTable
 from enfa.plan.slicing._slice import collect, descend, enter_runs, gather, look_up, measure
 
 __all__ = ["Numbers", "Wanted", "firsts_of", "items_of", "starts_of"]

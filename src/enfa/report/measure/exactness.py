@@ -16,8 +16,8 @@ from enfa.nn.bag import make_plan
 from enfa.plan.check import KINDS
 from enfa.report.data import Source
 from enfa.report.measure.model import build
+from enfa.report.measure.store import Store
 from enfa.report.settings import POLICIES, Settings
-from enfa.report.store import Store
 from enfa.testing import differences
 from enfa.testing.same import _distance, _run, _scales
 

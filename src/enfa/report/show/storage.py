@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from enfa.report.figures import COLOURS, grouped
+from enfa.report.pages.figures import COLOURS, grouped
 from enfa.report.show.page import Figure, Headline, Panel, Section, Table
 from enfa.report.show.words import LEGEND, bytes_text, figure_note, span
 
