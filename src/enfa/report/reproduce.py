@@ -11,9 +11,9 @@ import torch
 
 from enfa.graphs.names import unknown
 from enfa.report.data import Source
+from enfa.report.machine import machine
 from enfa.report.measure.accuracy import read_accuracy
 from enfa.report.measure.exactness import measure_exactness
-from enfa.report.measure.hardware import measured_on
 from enfa.report.measure.storage import measure_breakdown, measure_table
 from enfa.report.measure.store import Store
 from enfa.report.measure.time import measure_time
@@ -58,7 +58,8 @@ def check_sections(only: Sequence[str]) -> tuple[str, ...]:
 
 
 def open_store(out: Path, settings: Settings, fresh: bool) -> Store:
-    return Store(out / "results", settings, measured_on(settings.device), fresh)
+    gpu = {"gpu": torch.cuda.get_device_name()} if settings.device == "cuda" else {}
+    return Store(out / "results", settings, {**gpu, **machine()}, fresh)
 
 
 def measure(sections: Sequence[str], source: Source, settings: Settings, store: Store, results: Path) -> Iterator[str]:

@@ -11,9 +11,8 @@ from torch import Tensor, nn
 from enfa.graphs.names import unknown
 from enfa.nn.bag.convs import convolve
 from enfa.nn.bag.edges import EdgeList
-from enfa.nn.bag.pools import attended
 from enfa.nn.convs.base import Conv
-from enfa.nn.ops.segment import apply_map, gather, segment_max
+from enfa.nn.ops.segment import apply_map, attended, gather, segment_max
 from enfa.nn.rowwise.held import HeldColumns, settle_norms
 from enfa.nn.rowwise.refusal import check_gradients, refuse
 from enfa.nn.rowwise.rows import EDGES, Rows
