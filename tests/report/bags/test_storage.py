@@ -151,15 +151,6 @@ def test_samples_of_every_dataset(file: str, shared_data: Path, tmp_path: Path) 
         assert _counted(graphs, name, layout, layers) == WRITERS[layout](graphs, name, layers, tmp_path)
 
 
-def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    graphs = check_graphs(random_graphs(20, 9))
-    edits = enfa.NodeDeletion().edits(graphs)
-    whole = count_bags(graphs, edits, 5)
-    monkeypatch.setattr(enfa.report.bags.storage, "_PAIRS", 50)
-    assert len(enfa.report.bags.storage._chunks(graphs, edits)) > 3
-    assert count_bags(graphs, edits, 5) == whole
-
-
 _PARAMS: dict[str, dict] = {
     "ego_nets": {"hops": 2}, "reconstruction": {"k": 3}, "subsample": {"policy": {"name": "node_marking"}, "count": 2},
 }  # fmt: skip

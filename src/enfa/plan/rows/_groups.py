@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from enfa.edits import Edits
 from enfa.graphs import GraphSet
 
 __all__ = ["Bags", "Edges", "Edited", "HubScratch", "Hubs", "Kinds", "Reach", "Scratch"]
@@ -39,6 +40,10 @@ class Edited(NamedTuple):
     edge_ptr: np.ndarray  # int64 [S+1]
     edge: np.ndarray  # int64
     edge_value: np.ndarray  # int64
+
+    @staticmethod
+    def of(edits: Edits) -> "Edited":
+        return Edited(edits.node_ptr, edits.node, edits.node_value, edits.edge_ptr, edits.edge, edits.edge_value)
 
 
 class Bags(NamedTuple):

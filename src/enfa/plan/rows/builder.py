@@ -36,7 +36,7 @@ class Builder:
 
     def __init__(self, graphs: GraphSet, edits: Edits) -> None:
         self.graphs, self.edits = graphs, edits
-        self.edited = Edited(edits.node_ptr, edits.node, edits.node_value, edits.edge_ptr, edits.edge, edits.edge_value)
+        self.edited = Edited.of(edits)
         self.roots = np.zeros((edits.num_subgraphs, 0), np.int64) if edits.root is None else edits.root
         self.items = np.empty(int(np.diff(graphs.in_ptr).max(initial=0)), np.int64)
         largest = int(np.diff(graphs.node_ptr).max(initial=0))
