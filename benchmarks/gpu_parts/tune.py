@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from enfa.nn.triton import gine, linear_norm, norm, sums, wide
 from enfa.nn.triton import products as linear
-from enfa.nn.triton.split import split_weight
+from enfa.nn.triton.linears.split import split_weight
 from enfa.plan.derived.maps import kind_lists, merged_map
 from enfa.plan.derived.needs import list_maps
 from gpu_parts.cases import Case, Dataset, model_for, plan_for

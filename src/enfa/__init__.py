@@ -1,8 +1,8 @@
 """Subgraph GNNs made cheap without changing a single output.
 
-    model = enfa.DSGNN(in_channels=3, hidden_channels=32, out_channels=2, num_layers=4)  # or any module of your own
-    plan = enfa.make_plan(graphs, enfa.NodeMarking(), model)
-    logits = model(plan)
+model = enfa.DSGNN(in_channels=3, hidden_channels=32, out_channels=2, num_layers=4)  # or any module of your own
+plan = enfa.make_plan(graphs, enfa.NodeMarking(), model)
+logits = model(plan)
 """
 
 from enfa import testing

@@ -91,9 +91,3 @@ def test_subset_is_the_set_of_the_subset(chosen: list[int]) -> None:
     assert np.array_equal(found.x[found.node_kind], expected.x[expected.node_kind])
     assert found.edge_attr is not None and expected.edge_attr is not None
     assert np.array_equal(found.edge_attr[found.edge_kind], expected.edge_attr[expected.edge_kind])
-
-
-def test_edge_kinds_are_never_none() -> None:
-    assert _set([(0, 1), (1, 0)], 2).num_edge_kinds == 1
-    assert _set([], 2, []).num_edge_kinds == 1
-    assert _set([(0, 1), (1, 0)], 2, [4, 5]).num_edge_kinds == 2

@@ -30,9 +30,9 @@ def _within(found: Tensor, a: Tensor, b: Tensor) -> None:
 
 @pytest.mark.parametrize(("rows", "ins", "outs"), SHAPES)
 def test_products_are_accurate_entry_by_entry(rows: int, ins: int, outs: int) -> None:
-    from enfa.nn.triton.products import add_parts
-    from enfa.nn.triton.split import split_weight
-    from enfa.nn.triton.wide import weight_parts, wide_times
+    from enfa.nn.triton.linears.products import add_parts
+    from enfa.nn.triton.linears.split import split_weight
+    from enfa.nn.triton.linears.wide import weight_parts, wide_times
 
     torch.manual_seed(0)
     weight, x, grad = _spread(outs, ins, 3, 1), _spread(rows, ins, 6, 1), _spread(rows, outs, 6, 1)
@@ -47,8 +47,8 @@ def test_products_are_accurate_entry_by_entry(rows: int, ins: int, outs: int) ->
 
 
 def test_products_let_nan_through_and_keep_zeros() -> None:
-    from enfa.nn.triton.split import split_weight
-    from enfa.nn.triton.wide import wide_times
+    from enfa.nn.triton.linears.split import split_weight
+    from enfa.nn.triton.linears.wide import wide_times
 
     weight, x = torch.randn(128, 128).cuda(), torch.randn(100, 128).cuda()
     x[3], x[7, 5] = 0, torch.nan

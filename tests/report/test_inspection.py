@@ -5,9 +5,9 @@ from matplotlib.axes import Axes
 
 import enfa
 from enfa.report.inspection import draw_rows, inspect_bags
-from enfa.report.layout import hop_distances
+from enfa.report.pictures.layout import hop_distances
+from enfa.report.pictures.sharing import sharing_of
 from enfa.report.program import ds_program
-from enfa.report.sharing import sharing_of
 from enfa.testing import degenerate_graphs, random_graphs
 
 

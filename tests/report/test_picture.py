@@ -12,8 +12,8 @@ from matplotlib.patches import Circle
 from torch_geometric.data import Data
 
 from enfa import EdgeDeletion, EdgeMarking, EgoNets, NodeDeletion, NodeMarking, Policy
-from enfa.report.drawing import GREY
 from enfa.report.picture import draw_sharing, main, molecule
+from enfa.report.pictures.drawing import GREY
 from enfa.report.program import ds_program
 from enfa.testing import degenerate_graphs
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
 
 import numpy as np
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from enfa.edits import Edits
 from enfa.graphs import GraphSet
+from enfa.plan.rows.distinct import StepRows, step_rows_of
+from enfa.plan.step import Program
 
 __all__ = ["in_chunks"]
-
-T = TypeVar("T")
 
 _PAIRS = 3_000_000  # about how many affected rows a thread works on at a time
 
@@ -28,38 +27,29 @@ def _chunks(graphs: GraphSet, edits: Edits) -> list[np.ndarray]:
 
 
 def in_chunks(
-    graphs: GraphSet,
-    edits: Edits,
-    kind: np.ndarray,
-    make: Callable[[GraphSet, Edits, np.ndarray], T],
-    affected_in: Callable[[T], int],
-    progress: bool,
-    threads: int | None,
-) -> Iterator[T]:
-    """``make(graphs, edits, kind)`` chunk by chunk, in order, by several threads (the kernels release the GIL).
-
-    ``affected_in`` counts the affected rows of a chunk, for the progress bar.
-    """
+    graphs: GraphSet, edits: Edits, program: Program, kind: np.ndarray, progress: bool, threads: int | None
+) -> Iterator[list[StepRows]]:
+    """The rows of every step, chunk by chunk, in order, by several threads (the kernels release the GIL)."""
     threads = threads or min(os.cpu_count() or 1, 8)
     chunks = _chunks(graphs, edits)
     columns = (TextColumn("compiling"), BarColumn(), TextColumn("{task.completed} of {task.total} graphs"),
                TextColumn("{task.fields[rate]}"), TimeElapsedColumn(), TimeRemainingColumn())  # fmt: skip
 
-    def work(chunk: np.ndarray) -> T:
+    def work(chunk: np.ndarray) -> list[StepRows]:
         nodes = slice(graphs.node_ptr[chunk[0]], graphs.node_ptr[chunk[-1] + 1])
         if len(chunks) == 1:
-            return make(graphs, edits, kind)
-        return make(graphs.subset(chunk), edits.subset(graphs, chunk), kind[nodes])
+            return step_rows_of(graphs, edits, program, kind)
+        return step_rows_of(graphs.subset(chunk), edits.subset(graphs, chunk), program, kind[nodes])
 
     with Progress(*columns, disable=not progress) as bar, ThreadPoolExecutor(threads) as pool:
         task = bar.add_task("", total=graphs.num_graphs, rate="")
-        waiting: list[Future[T]] = [pool.submit(work, chunk) for chunk in chunks[: threads + 1]]
+        waiting: list[Future[list[StepRows]]] = [pool.submit(work, chunk) for chunk in chunks[: threads + 1]]
         affected = 0
         for i, chunk in enumerate(chunks):
             rows = waiting.pop(0).result()
             if i + threads + 1 < len(chunks):  # memory: never more than threads + 2 chunks at a time
                 waiting.append(pool.submit(work, chunks[i + threads + 1]))
-            affected += affected_in(rows)
+            affected += sum(len(found.keys) for found in rows)
             yield rows
             seconds = max(bar.tasks[task].elapsed or 0.0, 1e-9)
             bar.update(task, advance=len(chunk), rate=f"{affected / seconds / 1e6:.1f} M rows/s")

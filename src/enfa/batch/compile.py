@@ -25,7 +25,7 @@ from enfa.plan.check import check_program
 from enfa.plan.gradients import refuse_gradients
 from enfa.plan.make import sources_of_steps
 from enfa.plan.rows.arrange import arrange_steps
-from enfa.plan.rows.distinct import StepRows, step_rows_of
+from enfa.plan.rows.distinct import StepRows
 from enfa.plan.rows.ending import check_unshared, end_of_sharing
 from enfa.plan.rows.merge import merge_steps
 from enfa.plan.step import Program
@@ -64,12 +64,8 @@ def compile_rows(
     graphs: GraphSet, edits: Edits, program: Program, kind: np.ndarray, progress: bool = False, threads: int | None = None
 ) -> list[StepRows]:
     """The distinct rows of every step that some subgraph has, arranged by graph."""
-
-    def make(g: GraphSet, e: Edits, k: np.ndarray) -> list[StepRows]:
-        return step_rows_of(g, e, program, k)
-
     rows: list[StepRows] | None = None
-    for found in in_chunks(graphs, edits, kind, make, lambda found: sum(len(r.keys) for r in found), progress, threads):
+    for found in in_chunks(graphs, edits, program, kind, progress, threads):
         if rows is None:
             rows = found
         else:

@@ -19,12 +19,12 @@ from enfa.edits import Edits, Policy, Subsample
 from enfa.graphs import GraphSet
 from enfa.graphs.graphset import ranges
 from enfa.plan.cost import Cost
+from enfa.plan.cutting.cut import Cutter
+from enfa.plan.keys.intern import KeyTable
 from enfa.plan.make import step_plan_of
 from enfa.plan.rows.distinct import StepRows
-from enfa.plan.rows.intern import KeyTable
 from enfa.plan.rows.truncate import first_layers, shorter
 from enfa.plan.slicing.alone import rows_by_graph
-from enfa.plan.slicing.cut import Cutter
 from enfa.plan.slicing.slice import Slicer, Sources
 from enfa.plan.step import Program
 from enfa.plan.table import Plan
@@ -231,4 +231,3 @@ class CompiledDataset:
             f"{self.num_pairs} (subgraph, node) pairs)\n"
             f"  steps: {'; '.join(map(str, self.program.steps))}\n  rows:  {rows}"
         )
-

@@ -60,10 +60,6 @@ class GraphSet:
     def num_edges(self) -> int:
         return len(self.src)
 
-    @property
-    def num_edge_kinds(self) -> int:
-        return 1 if self.edge_attr is None else max(len(self.edge_attr), 1)
-
     @cached_property
     def in_ptr(self) -> np.ndarray:
         return np.searchsorted(self.dst, np.arange(self.num_nodes + 1))

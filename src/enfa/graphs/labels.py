@@ -26,9 +26,7 @@ def labels(graphs: Sequence[Data]) -> Tensor | None:
     flat = [y.reshape(1, -1) if y.ndim != 2 or y.shape[0] != 1 else y for y in tensors]
     for position, y in enumerate(flat):
         if y.shape != flat[0].shape:
-            raise ValueError(
-                f"graph {position}: Expected 'y' of shape {list(flat[0].shape)}, got {list(y.shape)}"
-            )
+            raise ValueError(f"graph {position}: Expected 'y' of shape {list(flat[0].shape)}, got {list(y.shape)}")
     stacked = torch.cat(flat)
     return stacked[:, 0] if all(y.numel() == 1 and y.ndim < 2 for y in tensors) else stacked
 

@@ -70,9 +70,7 @@ def _check(what: str, channels: int | Sequence[int], values: Tensor, largest: tu
     width = channels if isinstance(channels, int) else len(channels)
     kind = "float" if floats else "categorical"
     if values.is_floating_point() != floats or values.shape[1] != width:
-        raise ValueError(
-            f"Expected {what} with {width} {kind} columns, got {values.shape[1]} columns of {values.dtype}"
-        )
+        raise ValueError(f"Expected {what} with {width} {kind} columns, got {values.shape[1]} columns of {values.dtype}")
     if not isinstance(channels, int):
         for column, (value, limit) in enumerate(zip(largest, channels)):
             if value >= limit:

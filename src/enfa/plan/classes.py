@@ -10,7 +10,7 @@ import numpy as np
 
 from enfa.graphs.kinds import distinct_rows
 from enfa.plan.derived.lists import written_out
-from enfa.plan.rows.intern import KeyTable, packed
+from enfa.plan.keys.intern import KeyTable, packed
 from enfa.plan.table import Plan
 
 __all__ = ["step_classes"]

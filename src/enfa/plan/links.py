@@ -48,7 +48,6 @@ class Sums(Arrays):
             _shorten(self, "count")
 
 
-
 @dataclass(eq=False)
 class Links(Arrays):
     """R rows, each with its own row and its incoming rows in the table before."""

@@ -29,9 +29,7 @@ def sources_of_steps(graphs: GraphSet, edits: Edits, program: Program) -> tuple[
     return sources, kind
 
 
-def step_plan_of(
-    graphs: GraphSet, edits: Edits, program: Program, kind: str, cls: type[Plan] = Plan
-) -> Plan:
+def step_plan_of(graphs: GraphSet, edits: Edits, program: Program, kind: str, cls: type[Plan] = Plan) -> Plan:
     """A plan of any kind, from graphs and edits that have been checked."""
     if kind == "full":
         return full_step_plan(graphs, edits, program, cls)

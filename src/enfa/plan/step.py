@@ -94,6 +94,30 @@ class Program:
         """The steps with shared rows that others read."""
         return {read for step in self.steps[len(self.shared) :] for read in step.reads if read < len(self.shared)}
 
+    @property
+    def layers(self) -> int:
+        """How many convs there are, where all it does is one conv after the other and the pools of the last, all of which share
+        rows; otherwise 0.
+        """
+        layers = len(self.steps) - 3
+        chain = [Step("propagate", "pairs", (i,), edges=step.edges) for i, step in enumerate(self.steps[1:-2])]
+        pools = [Step("pool", "subgraphs", (layers,)), Step("pool", "graphs", (layers + 1,))]
+        is_chain = layers > 0 and list(self.steps[1:]) == chain + pools
+        return layers if is_chain and self.unshared is None else 0
+
+    def way(self, begin: int, end: int) -> list[tuple[int, int]] | None:
+        """From a table to an earlier one by own rows: steps, and which of the tables that they read to go on with."""
+        if begin == end:
+            return []
+        step = self.steps[begin]
+        if begin < end or step.op not in ("propagate", "join"):
+            return None
+        for side, read in enumerate(step.reads):
+            further = self.way(read, end)
+            if further is not None:
+                return [(begin, side), *further]
+        return None
+
     def number(self, step: Step) -> int:
         """Where a step stands; a ValueError that names both where it is not there."""
         try:

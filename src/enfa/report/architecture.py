@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 from enfa.edits import NodeMarking
 from enfa.nn.bag import Bag, make_plan
 from enfa.plan.derived.lists import written_out
-from enfa.report.drawing import GREY, INK, PALETTE
+from enfa.report.pictures.drawing import GREY, INK, PALETTE
 from enfa.report.program import ds_program
 
 __all__ = ["draw_architecture", "example"]

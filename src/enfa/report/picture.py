@@ -15,10 +15,10 @@ from torch_geometric.data import Data
 
 from enfa.edits import NodeMarking, Policy
 from enfa.plan.step import Program
-from enfa.report.drawing import Drawing
-from enfa.report.layout import layout
+from enfa.report.pictures.drawing import Drawing
+from enfa.report.pictures.layout import layout
+from enfa.report.pictures.sharing import sharing_of
 from enfa.report.program import ds_program
-from enfa.report.sharing import sharing_of
 
 __all__ = ["draw_sharing", "molecule"]
 

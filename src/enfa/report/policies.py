@@ -103,9 +103,7 @@ def _draw_subgraph(ax: Axes, graphs: GraphSet, edits: Edits, sub: int, places: n
     ax.axis("off")
 
 
-def draw_policy(
-    policy: Policy, graph: Data | None = None, *, places: np.ndarray | None = None, subgraphs: int = 4
-) -> Figure:
+def draw_policy(policy: Policy, graph: Data | None = None, *, places: np.ndarray | None = None, subgraphs: int = 4) -> Figure:
     """The first subgraphs of a graph's bag, side by side. Without a graph: those of :func:`example_graph`.
 
     Marks are coloured, and numbered from 0 where there are several; what is deleted is dashed.

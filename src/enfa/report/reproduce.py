@@ -11,21 +11,21 @@ import torch
 
 from enfa.graphs.names import unknown
 from enfa.report.data import Source
-from enfa.report.hardware import measured_on
-from enfa.report.how_it_works import how_it_works_data, how_it_works_html
-from enfa.report.html import page_html
-from enfa.report.markdown import write_markdown
+from enfa.report.machine import machine
 from enfa.report.measure.accuracy import read_accuracy
 from enfa.report.measure.exactness import measure_exactness
 from enfa.report.measure.storage import measure_breakdown, measure_table
+from enfa.report.measure.store import Store
 from enfa.report.measure.time import measure_time
+from enfa.report.pages.how_it_works import how_it_works_data, how_it_works_html
+from enfa.report.pages.html import page_html
+from enfa.report.pages.markdown import write_markdown
 from enfa.report.settings import SECTIONS, Settings
 from enfa.report.show.accuracy import show_accuracy
 from enfa.report.show.exactness import show_exactness
 from enfa.report.show.page import Section
 from enfa.report.show.storage import show_breakdown, show_storage
 from enfa.report.show.time import show_time
-from enfa.report.store import Store
 
 __all__ = ["check_sections", "measure", "open_store", "write_pages"]
 
@@ -58,7 +58,8 @@ def check_sections(only: Sequence[str]) -> tuple[str, ...]:
 
 
 def open_store(out: Path, settings: Settings, fresh: bool) -> Store:
-    return Store(out / "results", settings, measured_on(settings.device), fresh)
+    gpu = {"gpu": torch.cuda.get_device_name()} if settings.device == "cuda" else {}
+    return Store(out / "results", settings, {**gpu, **machine()}, fresh)
 
 
 def measure(sections: Sequence[str], source: Source, settings: Settings, store: Store, results: Path) -> Iterator[str]:

@@ -45,7 +45,7 @@ def distinct_bytes(compiled: CompiledDataset) -> dict[str, int]:
 
 
 def measure_storage(
-    graphs: Sequence[Data], policy: Policy, layers: Sequence[int], layout: str = "paper", progress: bool = False
+    graphs: Sequence[Data], policy: Policy, layers: Sequence[int], layout: str = "paper"
 ) -> list[dict[str, Any]]:
     """One entry for the conventional bags and two for each number of layers: bytes, their parts, percent saved.
 
@@ -64,7 +64,7 @@ def measure_storage(
         saved = {} if count is None else {"layers": count, "saved_percent": round(100 * (1 - size / whole), 3)}
         return {"kind": kind, **saved, "bytes": size, "parts": parts}
 
-    compiled = compile(graphs, policy, program_for(graphs, policy, most), progress=progress)
+    compiled = compile(graphs, policy, program_for(graphs, policy, most), progress=False)
     found = [entry("conventional", None, conventional)]
     for count in layers:
         found.append(entry("ego", count, stored_bags(bags, layout, count, label_bytes)))

@@ -72,7 +72,14 @@ def test_a_spare_bucket_holds_what_is_somewhat_larger() -> None:
 
     few = [plan(nodes) for nodes in range(30, 40)]
     buckets = Buckets(few)
-    found = [buckets.find(p) for p in few]
-    assert None not in found and max(f[0] for f in found if f is not None) < len(buckets) - 1
-    spare, _ = buckets.find(plan(44)) or (None, [])
-    assert spare == len(buckets) - 1 and buckets.find(plan(400)) is None
+
+    def smallest(plan: Bag) -> int | None:
+        form, numbers = buckets.of(plan)
+        assert form is not None
+        tensors = form.tensors(plan)
+        assert tensors is not None
+        return next((n for n in numbers if (form.sizes(tensors) <= buckets.all[n].sizes).all()), None)
+
+    found = [smallest(p) for p in few]
+    assert None not in found and max(n for n in found if n is not None) < len(buckets) - 1
+    assert smallest(plan(44)) == len(buckets) - 1 and smallest(plan(400)) is None

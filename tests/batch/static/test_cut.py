@@ -1,4 +1,4 @@
-"""Loaders cut batches out of runs where they can; tests/plan/slicing compares what comes out number for number."""
+"""Loaders cut batches out of runs where they can; tests/plan/cutting compares what comes out number for number."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from enfa.nn import triton
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-collect_ignore_glob = [] if find_spec("triton") and triton.accelerated(torch.empty(0, device=DEVICE)) else ["test_*.py"]
+collect_ignore_glob = [] if find_spec("triton") and triton.accelerated(torch.empty(0, device=DEVICE)) else ["*test_*.py"]
 
 
 class Check:

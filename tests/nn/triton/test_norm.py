@@ -10,7 +10,7 @@ import torch
 from one_table import counted_rows
 from torch import Tensor, nn
 
-import enfa.nn.triton.linear_norm
+import enfa.nn.triton.linears.linear_norm
 from enfa.nn.ops.norm import CountedBatchNorm
 from enfa.nn.triton.norm import counted_norm
 
@@ -81,13 +81,13 @@ def test_is_the_plain_norm(check, rows: int, widths: tuple[int, ...], affine: bo
 def _calls(modules: Modules, device: str, monkeypatch: pytest.MonkeyPatch, read: int | None = None) -> list[str]:
     """Which kernels run for norms: "linear", with the linear before; "later", "before": two of these as one; "norm": alone."""
     found: list[str] = []
-    both, alone = enfa.nn.triton.linear_norm.linear_norm, counted_norm
+    both, alone = enfa.nn.triton.linears.linear_norm.linear_norm, counted_norm
 
     def linear_norm(*args, before=None, later=False, **more):
         found.append("later" if later else "linear" if before is None else "before")
         return both(*args, before=before, later=later, **more)
 
-    monkeypatch.setattr("enfa.nn.triton.linear_norm.linear_norm", linear_norm)
+    monkeypatch.setattr("enfa.nn.triton.linears.linear_norm.linear_norm", linear_norm)
     def norm(*args):
         found.append("norm later" if args[-1] is True else "norm")
         return alone(*args)

@@ -4,7 +4,7 @@ from torch_geometric.data import Data
 
 import enfa
 from enfa.graphs import check_graphs
-from enfa.plan.reference.expand import expand, largest_values
+from enfa.plan.reference.expand import expand, largest_value
 
 
 def test_pairs_that_exist_and_places_of_those_that_do_not() -> None:
@@ -20,9 +20,11 @@ def test_pairs_that_exist_and_places_of_those_that_do_not() -> None:
     assert (np.diff(found.dst) >= 0).all()
 
 
-def test_largest_values() -> None:
+def test_largest_value() -> None:
     edges = torch.tensor([[0, 1], [1, 0]])
     graph = Data(x=torch.tensor([[3, 0], [1, 5]]), edge_index=edges, edge_attr=torch.tensor([[2], [7]]))
-    assert largest_values(check_graphs([graph])) == ((3, 5), (7,))
+    found = check_graphs([graph])
+    assert (largest_value(found.x), largest_value(found.edge_attr)) == ((3, 5), (7,))
     graph.x, graph.edge_attr = torch.zeros(2, 2), None
-    assert largest_values(check_graphs([graph])) == ((), ())
+    found = check_graphs([graph])
+    assert (largest_value(found.x), largest_value(found.edge_attr)) == ((), ())

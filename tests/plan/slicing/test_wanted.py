@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from enfa.plan.rows.intern import KeyTable
+from enfa.plan.keys.intern import KeyTable
 from enfa.plan.slicing import wanted
 from enfa.plan.slicing.wanted import Numbers, Wanted, items_of
 

@@ -3,7 +3,6 @@
 from collections import deque
 
 import numpy as np
-import pytest
 from cases import POLICIES
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,8 +10,8 @@ from strategies import graph_lists
 
 from enfa.edits import DELETE, Edits
 from enfa.graphs import GraphSet, check_graphs
-from enfa.report.bags.hops import pivot_hops
-from enfa.testing import random_graphs
+from enfa.plan.rows._groups import Edges, Edited
+from enfa.report.bags._hops import Scratch, ego_net
 
 
 def _search(graphs: GraphSet, edits: Edits, s: int, limit: int) -> dict[int, int]:
@@ -46,22 +45,9 @@ def test_hops_are_distances(data: st.DataObject) -> None:
     limit = data.draw(st.integers(0, 4))
     graphs = check_graphs(data.draw(graph_lists(1, directed=directed)))
     edits = POLICIES[policy].edits(graphs)
-    hops = pivot_hops(graphs, edits, limit)
+    scratch = Scratch.of(graphs.num_nodes, graphs.num_edges)
     for s in range(edits.num_subgraphs):
-        part = slice(hops.ptr[s], hops.ptr[s + 1])
-        assert dict(zip(hops.node[part].tolist(), hops.hop[part].tolist())) == _search(graphs, edits, s, limit)
-        assert (np.diff(hops.hop[part]) >= 0).all()  # nearest first
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-def test_hops_serve_fewer_layers_too(policy: str) -> None:
-    graphs = check_graphs(random_graphs(6, 12, seed=3))
-    edits = POLICIES[policy].edits(graphs)
-    far = pivot_hops(graphs, edits, 5)
-    for limit in range(6):
-        near, expected = far.within(limit), pivot_hops(graphs, edits, limit)
-        assert near.limit == limit
-        for name in ("ptr", "node", "hop"):
-            assert np.array_equal(getattr(near, name), getattr(expected, name)), name
-    with pytest.raises(ValueError, match="Expected at most 5 hops, as computed, got 6"):
-        far.within(6)
+        count = ego_net(s, limit, edits.kept, Edges.of(graphs), graphs.out_edge, Edited.of(edits), scratch)
+        node, hop = scratch.found[:count], scratch.hops[:count]
+        assert dict(zip(node.tolist(), hop.tolist())) == _search(graphs, edits, s, limit)
+        assert (np.diff(hop) >= 0).all()  # nearest first

@@ -18,8 +18,8 @@ import enfa.report.bags.storage
 from enfa.datasets import from_npz
 from enfa.graphs import GraphSet, check_graphs
 from enfa.report.bags.storage import count_bags, stored_bags
+from enfa.report.pictures.sharing import sharing_of
 from enfa.report.program import ds_program
-from enfa.report.sharing import sharing_of
 from enfa.testing import degenerate_graphs, random_graphs
 
 FILES = ("PROTEINS", "EXP", "CEXP", "ogbg_moltox21", "ogbg_molhiv", "peptides_func")
@@ -149,15 +149,6 @@ def test_samples_of_every_dataset(file: str, shared_data: Path, tmp_path: Path) 
     assert sorted(graph.num_nodes for graph in graphs) == nodes[few].tolist()
     for name, layout, layers in itertools.product(POLICIES, WRITERS, (None, 3)):
         assert _counted(graphs, name, layout, layers) == WRITERS[layout](graphs, name, layers, tmp_path)
-
-
-def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    graphs = check_graphs(random_graphs(20, 9))
-    edits = enfa.NodeDeletion().edits(graphs)
-    whole = count_bags(graphs, edits, 5)
-    monkeypatch.setattr(enfa.report.bags.storage, "_PAIRS", 50)
-    assert len(enfa.report.bags.storage._chunks(graphs, edits)) > 3
-    assert count_bags(graphs, edits, 5) == whole
 
 
 _PARAMS: dict[str, dict] = {

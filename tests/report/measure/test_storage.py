@@ -3,14 +3,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from enfa.report.measure.hardware import measured_on
 from typer.testing import CliRunner
 
 from enfa.cli.app import app
 from enfa.datasets import from_npz
-from enfa.report.hardware import measured_on
 from enfa.report.measure.storage import measure_breakdown, measure_table
+from enfa.report.measure.store import Store
 from enfa.report.settings import POLICIES, TINY
-from enfa.report.store import Store
 
 pytest.importorskip("enfa.report.storage", reason="enfa storage is not there")
 

@@ -19,6 +19,7 @@ from enfa.plan.step import Program
 
 __all__ = ["chained", "fingerprint", "key_of", "params_of", "sealed"]
 
+
 def _arrays(value: GraphSet | Edits) -> list[np.ndarray | None]:
     held = (getattr(value, field.name) for field in fields(value))
     return [array for array in held if array is None or isinstance(array, np.ndarray)]

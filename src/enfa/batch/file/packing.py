@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from enfa.plan.rows._codec import decode
+from enfa.batch.file._packing import decode
 
 __all__ = ["pack", "unpack"]
 

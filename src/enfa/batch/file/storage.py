@@ -32,8 +32,8 @@ from enfa.batch.file.key import params_of
 from enfa.batch.file.packing import pack, unpack
 from enfa.batch.file.program import program_from
 from enfa.edits import Policy
+from enfa.plan.keys.intern import KeyTable
 from enfa.plan.rows.distinct import StepRows
-from enfa.plan.rows.intern import KeyTable
 from enfa.plan.slicing.slice import Sources
 from enfa.plan.table import Plan
 

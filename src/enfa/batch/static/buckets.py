@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from torch import Tensor
 
 from enfa.batch.static.padding import Bucket, Form
 from enfa.plan.derived.order import CHUNK
@@ -21,9 +20,7 @@ MARGIN = 1.05  # of the largest bucket above the largest batch seen
 SPARE = 1.35  # one more bucket, so large: a batch that none holds runs eagerly, which costs as much as ten others
 
 
-def choose_sizes(
-    samples: np.ndarray, cost: np.ndarray, rare: np.ndarray, most: int = MOST, margin: float = MARGIN
-) -> list[np.ndarray]:
+def choose_sizes(samples: np.ndarray, cost: np.ndarray, rare: np.ndarray, most: int = MOST) -> list[np.ndarray]:
     """Sizes of at most ``most`` buckets, each holding the one before.
 
     ``samples`` int64 [batches, names]; ``cost`` bool [names]: the sizes whose sum is what a batch costs; ``rare``: those
@@ -37,7 +34,7 @@ def choose_sizes(
     for group in (cost, ~cost):
         # small ones cost nothing, and must not decide where a batch goes: as large as ever, in every bucket
         small = group & (samples.mean(0) < SMALL * samples[:, group].mean(0).sum())
-        samples[:, small] = np.ceil(margin * samples[:, small].max(0))
+        samples[:, small] = np.ceil(MARGIN * samples[:, small].max(0))
     order = np.argsort(samples[:, cost].sum(1), kind="stable")
     holds = np.maximum.accumulate(samples[order], 0)  # what the first i + 1 fit into
     price = holds[:, cost].sum(1).astype(float)
@@ -63,7 +60,7 @@ def choose_sizes(
         end = int(cut[end]) - 1
         if end < 0:
             break
-    found[0] = np.ceil(found[0] * margin).astype(np.int64)
+    found[0] = np.ceil(found[0] * MARGIN).astype(np.int64)
     return found[::-1]
 
 
@@ -82,7 +79,7 @@ class Waste:
 class Buckets:
     """The sizes that the batches of one loader are padded to, from a sample of them, by number of graphs."""
 
-    def __init__(self, samples: Iterable[Plan], most: int = MOST) -> None:
+    def __init__(self, samples: Iterable[Plan]) -> None:
         """``samples``: prepared, lean plans of whole batches; also of the last, smaller one of an epoch."""
         self.all: list[Bucket] = []
         self._forms: dict[int, Form] = {}
@@ -98,7 +95,7 @@ class Buckets:
                 sizes.setdefault(plan.num_graphs, []).append(form.sizes(tensors))
         for graphs, found in sizes.items():
             # one step of an epoch is not worth many captures
-            self._add(self._forms[graphs], np.stack(found), most if graphs == max(sizes) else 1)
+            self._add(self._forms[graphs], np.stack(found), MOST if graphs == max(sizes) else 1)
 
     def _add(self, form: Form, samples: np.ndarray, most: int) -> None:
         chosen = choose_sizes(samples, form.rows, self._pieces(form), most)
@@ -131,18 +128,6 @@ class Buckets:
     def of(self, plan: Plan) -> tuple[Form | None, list[int]]:
         """The form of plans with as many graphs, and the numbers of its buckets, smallest first."""
         return self._forms.get(plan.num_graphs), self._numbers.get(plan.num_graphs, [])
-
-    def find(self, plan: Plan) -> tuple[int, list[Tensor]] | None:
-        """The number of the smallest bucket that holds a prepared plan, and the arrays to write; None where none does."""
-        form, numbers = self.of(plan)
-        tensors = None if form is None else form.tensors(plan)
-        if form is None or tensors is None:
-            return None
-        found = self._smallest([self.all[n] for n in numbers], form.sizes(tensors))
-        # arrays of the whole dataset are not padded, and a dataset that was extended has longer ones
-        if found is None or not all(p.holds(t) for p, t in zip(self.all[numbers[found]].parts, tensors)):
-            return None
-        return numbers[found], tensors
 
     @property
     def nbytes(self) -> int:

@@ -109,9 +109,7 @@ class Bucket:
 
     def arrays(self, block: np.ndarray) -> list[np.ndarray]:
         """The arrays of a block of bytes, to be written into."""
-        return [
-            block[p.begin : p.end].view(_numpy(p.dtype)).reshape(p.shape) for p in self.parts
-        ]
+        return [block[p.begin : p.end].view(_numpy(p.dtype)).reshape(p.shape) for p in self.parts]
 
     def write(self, tensors: list[Tensor], arrays: list[np.ndarray], places: Sequence[int] | None = None) -> None:
         """Copy a plan's arrays, or those of some places, into a block, and pad them. They must fit."""

@@ -19,9 +19,7 @@ __all__ = ["Writer", "lean_plan"]
 class Writer:
     """(Epoch, number of the batch in it, place in the ring) -> number of the bucket, or -1. Runs in the workers."""
 
-    def __init__(
-        self, compiled: CompiledDataset, needs: Needs, sampled: Batches, buckets: Buckets, ring: np.ndarray
-    ) -> None:
+    def __init__(self, compiled: CompiledDataset, needs: Needs, sampled: Batches, buckets: Buckets, ring: np.ndarray) -> None:
         self.compiled, self.needs, self.sampled = compiled, needs, sampled
         self.buckets, self.ring = buckets, ring
         self._blocks: dict[tuple[int, int], Block] = {}

@@ -11,9 +11,8 @@ from torch import Tensor, nn
 from enfa.graphs.names import unknown
 from enfa.nn.bag.convs import convolve
 from enfa.nn.bag.edges import EdgeList
-from enfa.nn.bag.pools import attended
 from enfa.nn.convs.base import Conv
-from enfa.nn.ops.segment import apply_map, gather, segment_max
+from enfa.nn.ops.segment import apply_map, attended, gather, segment_max
 from enfa.nn.rowwise.held import HeldColumns, settle_norms
 from enfa.nn.rowwise.refusal import check_gradients, refuse
 from enfa.nn.rowwise.rows import EDGES, Rows
@@ -120,9 +119,7 @@ class Bag(Plan):
         """[edges, edge mark channels]: what the policy marks edges with."""
         return self._rows(self.edge_mark_rows.clone(), EDGES)
 
-    def propagate(
-        self, conv: nn.Module, h: Rows, edge_attr: Rows | None = None, *, along: str = "nodes", **more: Any
-    ) -> Rows:
+    def propagate(self, conv: nn.Module, h: Rows, edge_attr: Rows | None = None, *, along: str = "nodes", **more: Any) -> Rows:
         """One round of messages by a PyG conv: pairs along the edges of their subgraph, nodes along those of their graph.
 
         ``along="subgraphs"``: node v in subgraph j hears of itself in the subgraphs whose roots are neighbours of j's root.

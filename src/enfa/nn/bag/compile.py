@@ -75,9 +75,7 @@ def compile(
     return compile_program(dataset, policy, program, Bag, cache, progress, **options)
 
 
-def load_compiled(
-    path: str | Path, *, expect: dict[str, Any] | None = None, policy: Policy | None = None
-) -> CompiledDataset:
+def load_compiled(path: str | Path, *, expect: dict[str, Any] | None = None, policy: Policy | None = None) -> CompiledDataset:
     """Read what ``compiled.save(path)`` wrote.
 
     Raises :class:`enfa.batch.CorruptFileError` for a damaged file and a ValueError that says what differs for one of another

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor, nn
 
 from enfa.graphs.names import unknown
@@ -69,8 +68,3 @@ class Conv(nn.Module):
         assert links is not None
         found = self.messages(h.value, links, edge.value if reads_edges and edge is not None else None, degree)
         return self.update(Rows(found, bag, number))
-
-
-def inverse_roots(degree: Tensor, dtype: torch.dtype) -> Tensor:
-    """1 / sqrt(degree + 1)."""
-    return (degree.to(dtype) + 1).rsqrt()

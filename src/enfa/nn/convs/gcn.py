@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from enfa.nn.convs.base import Conv, Degrees, inverse_roots
+from enfa.nn.convs.base import Conv, Degrees
 from enfa.nn.ops.segment import merged_sum
 from enfa.plan.links import Links
 
@@ -26,5 +26,5 @@ class GCN(Conv):
 
     def messages(self, rows: Tensor, links: Links, edge: Tensor | None, degree: Degrees) -> Tensor:
         assert degree is not None
-        before, here = (inverse_roots(d, rows.dtype) for d in degree)
+        before, here = ((d.to(rows.dtype) + 1).rsqrt() for d in degree)
         return here * merged_sum(rows * before, links)

@@ -148,9 +148,7 @@ class _Graphed:
                 _CAPTURING,
                 torch.cuda.stream(torch.cuda.current_stream(self.device)),
                 # other threads (of a logger, say) may go on using the device
-                torch.cuda.graph(
-                    graph, pool=self._memory, stream=streams(self.device)[0], capture_error_mode="thread_local"
-                ),
+                torch.cuda.graph(graph, pool=self._memory, stream=streams(self.device)[0], capture_error_mode="thread_local"),
             ):
                 result = self.work(plan)
         except RuntimeError as error:

@@ -12,7 +12,7 @@ from torch.nn.modules.module import _global_forward_hooks, _global_forward_pre_h
 from enfa.nn.triton import accelerated
 
 if TYPE_CHECKING:
-    from enfa.nn.triton.wide import Normed
+    from enfa.nn.triton.linears.wide import Normed
 
 __all__ = ["WIDE", "fusable", "linear_of", "through"]
 
@@ -51,8 +51,8 @@ def linear_of(
     ``before``: the norm and ReLU of x, for many rows and a wide weight that is :func:`fusable`.
     """
     if x.ndim == 2 and len(x) and fusable(x, weight, bias):
-        from enfa.nn.triton.linear import linear
-        from enfa.nn.triton.small import MOST_ROWS, small_linear
+        from enfa.nn.triton.linears.linear import linear
+        from enfa.nn.triton.linears.small import MOST_ROWS, small_linear
 
         if len(x) > MOST_ROWS or before is not None:
             # nothing is faster than TF32's products, but for what is done on the way

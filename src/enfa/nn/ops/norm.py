@@ -9,7 +9,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.overrides import handle_torch_function, has_torch_function_unary
 
-from enfa.nn.ops.counted import Counted, uncounted_rows
+from enfa.nn.ops.counted import normalise, uncounted_rows
 
 __all__ = ["CountedBatchNorm", "across_processes", "process_group"]
 
@@ -69,8 +69,4 @@ def across_processes(
     x: Tensor, copies: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float, running: Any, group: Any
 ) -> Tensor:
     """Normalised rows, by the statistics of all ranks; one without rows takes the others'."""
-    wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-    with torch.autocast(x.device.type, enabled=False):
-        weight, bias = (None if w is None else w.to(wide.dtype) for w in (weight, bias))
-        out = Counted.apply(wide, weight, bias, copies.to(wide.dtype), uncounted_rows(copies), eps, group, running)
-    return out.to(x.dtype)
+    return normalise(x, copies, uncounted_rows(copies), weight, bias, eps, group, running)

@@ -21,8 +21,8 @@ from enfa.plan.derived.order import CHUNK, Lists, SparseMap
 from enfa.plan.links import Links, Sums
 
 __all__ = [
-    "apply_map", "entry_sums", "gather", "link_sum", "list_sums", "merged_sum", "segment_ids", "segment_max", "segment_sum",
-    "target_rows", "weighted_sum",
+    "apply_map", "attended", "entry_sums", "gather", "link_sum", "list_sums", "merged_sum", "segment_ids", "segment_max",
+    "segment_sum", "target_rows", "weighted_sum",
 ]  # fmt: skip
 
 PIECE = 256  # entries of a list that are added up one after the other
@@ -169,3 +169,15 @@ def segment_sum(entries: Tensor, ptr: Tensor, segment: Tensor) -> Tensor:
 def segment_max(table: Tensor, sums: Sums) -> Tensor:
     """The largest of the rows listed in ``sums`` (counts > 0), channel by channel; 0 for an empty list."""
     return _Max.apply(table, sums)
+
+
+def attended(value: Tensor, score: Tensor, sums: Sums) -> Tensor:
+    """The mean of the rows of every list, weighted by the softmax of their scores."""
+    segment = segment_ids(sums.ptr, len(sums.row))
+    listed = gather(score, sums.row, sums.cache, "readers")
+    top = score.new_zeros(len(sums.ptr), score.shape[1])  # the last for entries that pad others
+    top.scatter_reduce_(0, segment[:, None].expand_as(listed), listed.detach(), "amax", include_self=False)
+    weight = (listed - top.index_select(0, segment)).exp() * sums.count[:, None].to(score.dtype)
+    total = segment_sum(weight, sums.ptr, segment)
+    part = weight * gather(value, sums.row, sums.cache, "readers")
+    return segment_sum(part, sums.ptr, segment) / total.clamp(min=torch.finfo(total.dtype).tiny)

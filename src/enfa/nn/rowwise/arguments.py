@@ -76,9 +76,7 @@ def plain(value: Any) -> Any:
     return type(value)(map(plain, value)) if type(value) in (list, tuple) else value
 
 
-def aligned(
-    func: Callable, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[Rows, tuple[Any, ...], dict[str, Any]]:
+def aligned(func: Callable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Rows, tuple[Any, ...], dict[str, Any]]:
     """Some Rows of the table that all Rows are found in, and the arguments with tensors of that table.
 
     Rows must have the same number of axes, and what stands beside them must be the same for all rows.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
-from enfa.nn.ops.counted import Counted, Running, Shifted, uncounted_rows, update_running
+from enfa.nn.ops.counted import Running, Shifted, normalise, uncounted_rows, update_running
 from enfa.nn.ops.linear import WIDE, fusable, linear_of
 from enfa.nn.rowwise.held import Held
 from enfa.nn.rowwise.rows import Rows
@@ -20,7 +20,7 @@ from enfa.nn.triton import accelerated
 from enfa.plan.derived.needs import way
 
 if TYPE_CHECKING:
-    from enfa.nn.triton.wide import Normed
+    from enfa.nn.triton.linears.wide import Normed
 
 __all__ = ["HeldLinear", "HeldNorm", "HeldSum"]
 
@@ -63,7 +63,7 @@ class HeldLinear(Held):
         return fusable(self.reads[0], self.weight, self.bias)
 
     def _few(self) -> bool:
-        from enfa.nn.triton.small import MOST_ROWS
+        from enfa.nn.triton.linears.small import MOST_ROWS
 
         (rows,) = self.reads
         return rows.bag.num_rows(rows.number) <= MOST_ROWS
@@ -162,7 +162,7 @@ class HeldNorm(Held):
         self, relu: bool, running: tuple[Tensor, Tensor, Tensor, float] | None, later: bool = False
     ) -> tuple[Tensor, Tensor, Tensor]:
         """With the product before it, where nothing has asked for that so far."""
-        from enfa.nn.triton.linear_norm import linear_norm
+        from enfa.nn.triton.linears.linear_norm import linear_norm
         from enfa.nn.triton.norm import counted_norm
 
         rest = (self.weight, self.bias, self.copies, self.eps, relu, running)
@@ -176,7 +176,7 @@ class HeldNorm(Held):
 
     def later(self, records: bool) -> tuple[Tensor, Normed] | None:
         """Rows in front of the norm, for linears that normalise them, and take the ReLU, as they read them."""
-        from enfa.nn.triton.wide import Normed
+        from enfa.nn.triton.linears.wide import Normed
 
         running = _by_kernel(self.running)
         if self.found or self.records != records or not self._whole() or (self.running is not None and running is None):
@@ -193,12 +193,7 @@ class HeldNorm(Held):
             x = Shifted.apply(linear.reads[0].value, linear.weight, linear.bias, uncounted)
         else:
             x = self.reads[0].value
-        # counts and sums do not fit into 8 or 11 bits; the result has the type of the rows, as PyTorch's own
-        wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-        with torch.autocast(x.device.type, enabled=False):
-            weight, bias = (None if w is None else w.to(wide.dtype) for w in (self.weight, self.bias))
-            out = Counted.apply(wide, weight, bias, self.copies.to(wide.dtype), uncounted, self.eps, None, running)
-        out = out.to(x.dtype)
+        out = normalise(x, self.copies, uncounted, self.weight, self.bias, self.eps, None, running)
         return torch.relu(out) if relu else out
 
 

@@ -17,22 +17,29 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from enfa.nn.triton.gine_both import both_gradients
-from enfa.nn.triton.sums import UNROLL, accumulator, add_pieces, piece_of, pieces_like, shape_of, store_sums
-from enfa.plan.derived.order import CHUNK, Lists, SparseMap
+from enfa.nn.triton.sums import accumulator, add_pieces, launch_sums, piece_of, pieces_like, store_sums
+from enfa.plan.derived.order import Lists, SparseMap
 
 __all__ = ["gine_sum"]
 
 
 @triton.jit(do_not_specialize=["num_lists", "num_pieces"])
-def _forward_kernel(
-    table, edge, ptr, index, kind, extra, out, pieces, num_lists, num_pieces,
-    C: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr,
+def _gine_kernel(
+    read, table, edge, ptr, index, kind, extra, out, pieces, num_lists, num_pieces,
+    BACKWARD: tl.constexpr, C: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr,
     ROWS: tl.constexpr, COLS: tl.constexpr, UNROLL: tl.constexpr,
 ):  # fmt: skip
+    """``read`` is the table; BACKWARD, the gradients of a row's readers, which count where the message was let through."""
     items = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
     inside = cols < C
     begin, end = piece_of(items, ptr, extra, num_lists, num_pieces, CHUNK)
+    if BACKWARD:
+        is_piece = (items >= num_lists) & (items < num_lists + num_pieces)
+        owner = tl.load(extra + 2 * num_pieces + items - num_lists, is_piece, 0)
+        mine = tl.where(items < num_lists, items, owner).to(tl.int64)
+        exists = (items < num_lists + num_pieces)[:, None] & inside[None, :]
+        own = tl.load(table + mine[:, None] * C + cols[None, :], exists, 0).to(ACC)
     total = tl.zeros((ROWS, COLS), ACC)
     for start in range(0, tl.max(end - begin), UNROLL):
         for step in tl.static_range(UNROLL):
@@ -40,40 +47,13 @@ def _forward_kernel(
             here = at < end
             row = tl.load(index + at, here, 0).to(tl.int64)
             what = tl.load(kind + at, here, -1).to(tl.int64)
-            value = tl.load(table + row[:, None] * C + cols[None, :], here[:, None] & inside[None, :], 0).to(ACC)
+            value = tl.load(read + row[:, None] * C + cols[None, :], here[:, None] & inside[None, :], 0).to(ACC)
             sent = (what >= 0)[:, None]
             shift = tl.load(edge + what[:, None] * C + cols[None, :], sent & inside[None, :], 0).to(ACC)
-            total += tl.where(sent & (value + shift <= 0), 0, value + shift)  # not the maximum, which hides NaN
-    store_sums(total, items, cols, inside, out, pieces, num_lists, num_pieces, C)
-
-
-@triton.jit(do_not_specialize=["num_lists", "num_pieces"])
-def _backward_kernel(
-    grad, table, edge, ptr, index, kind, extra, out, pieces, num_lists, num_pieces,
-    C: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr,
-    ROWS: tl.constexpr, COLS: tl.constexpr, UNROLL: tl.constexpr,
-):  # fmt: skip
-    """For every row of the table the gradients of its readers, where the message was let through."""
-    items = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
-    inside = cols < C
-    begin, end = piece_of(items, ptr, extra, num_lists, num_pieces, CHUNK)
-    is_piece = (items >= num_lists) & (items < num_lists + num_pieces)
-    owner = tl.load(extra + 2 * num_pieces + items - num_lists, is_piece, 0)
-    mine = tl.where(items < num_lists, items, owner).to(tl.int64)
-    exists = (items < num_lists + num_pieces)[:, None] & inside[None, :]
-    value = tl.load(table + mine[:, None] * C + cols[None, :], exists, 0).to(ACC)
-    total = tl.zeros((ROWS, COLS), ACC)
-    for start in range(0, tl.max(end - begin), UNROLL):
-        for step in tl.static_range(UNROLL):
-            at = begin + start + step
-            here = at < end
-            row = tl.load(index + at, here, 0).to(tl.int64)
-            what = tl.load(kind + at, here, -1).to(tl.int64)
-            above = tl.load(grad + row[:, None] * C + cols[None, :], here[:, None] & inside[None, :], 0).to(ACC)
-            sent = (what >= 0)[:, None]
-            shift = tl.load(edge + what[:, None] * C + cols[None, :], sent & inside[None, :], 0).to(ACC)
-            total += tl.where(sent & (value + shift <= 0), 0, above)
+            if BACKWARD:
+                total += tl.where(sent & (own + shift <= 0), 0, value)
+            else:
+                total += tl.where(sent & (value + shift <= 0), 0, value + shift)  # not the maximum, which hides NaN
     store_sums(total, items, cols, inside, out, pieces, num_lists, num_pieces, C)
 
 
@@ -101,40 +81,6 @@ def _kinds_kernel(
     tl.store(pieces + piece.to(tl.int64) * C + cols, tl.sum(total, 0), inside)
 
 
-def _grid(items: int, channels: int, shape: dict[str, Any]) -> tuple[int, int]:
-    return triton.cdiv(items, shape["ROWS"]), triton.cdiv(channels, shape["COLS"])
-
-
-def _forward(table: Tensor, edge: Tensor, lists: Lists) -> Tensor:
-    channels, pieces = table.shape[1], pieces_like(table, lists)
-    out = table.new_empty(len(lists), channels)
-    if not out.numel():
-        return out
-    shape = shape_of(channels)
-    _forward_kernel[_grid(len(lists) + len(pieces), channels, shape)](
-        table, edge, lists.ptr, lists.index, lists.other, lists.extra, out, pieces, len(lists), len(pieces),
-        C=channels, CHUNK=CHUNK, ACC=accumulator(table.dtype), UNROLL=UNROLL, **shape,
-    )  # fmt: skip
-    if len(pieces):
-        add_pieces(pieces, out, lists.long, add=True)
-    return out
-
-
-def _backward(grad: Tensor, table: Tensor, edge: Tensor, lists: Lists) -> Tensor:
-    channels, pieces = table.shape[1], pieces_like(table, lists)
-    out = table.new_empty(len(lists), channels)
-    if not out.numel():
-        return out
-    shape = shape_of(channels)
-    _backward_kernel[_grid(len(lists) + len(pieces), channels, shape)](
-        grad, table, edge, lists.ptr, lists.index, lists.other, lists.extra, out, pieces,
-        len(lists), len(pieces), C=channels, CHUNK=CHUNK, ACC=accumulator(table.dtype), UNROLL=UNROLL, **shape,
-    )  # fmt: skip
-    if len(pieces):
-        add_pieces(pieces, out, lists.long, add=True)
-    return out
-
-
 def _edge_gradient(grad: Tensor, table: Tensor, edge: Tensor, kinds: Lists) -> Tensor:
     assert kinds.other is not None
     channels, pieces = table.shape[1], pieces_like(table, kinds)
@@ -154,7 +100,7 @@ class _Gine(torch.autograd.Function):
         table, edge = table.contiguous(), edge.to(table.dtype).contiguous()
         ctx.save_for_backward(table, edge)
         ctx.lists = merged.backward, kinds
-        return _forward(table, edge, merged.forward)
+        return launch_sums(_gine_kernel, merged.forward, merged.forward.other, table, table, edge, BACKWARD=False)
 
     @staticmethod
     @once_differentiable
@@ -164,7 +110,7 @@ class _Gine(torch.autograd.Function):
         wanted = ctx.needs_input_grad
         if wanted[1] and kinds is None and len(edge):
             return *both_gradients(grad, table, edge, back), None, None
-        of_table = _backward(grad, table, edge, back) if wanted[0] else None
+        of_table = launch_sums(_gine_kernel, back, back.other, grad, table, edge, BACKWARD=True) if wanted[0] else None
         of_edge = None if not wanted[1] or kinds is None else _edge_gradient(grad, table, edge, kinds)
         return of_table, of_edge, None, None
 

@@ -58,9 +58,7 @@ def statistics(x: Tensor, copies: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     rows, channels = x.shape
     grid, shape = _launch(rows, channels)
     means, squares, counts = statistics_room(x, grid[0], channels)
-    statistics_kernel[grid](
-        x, copies, means, squares, counts, rows, C=channels, ACC=accumulator(x.dtype), **shape
-    )
+    statistics_kernel[grid](x, copies, means, squares, counts, rows, C=channels, ACC=accumulator(x.dtype), **shape)
     return means, squares, counts
 
 
@@ -88,9 +86,7 @@ def normalise(
     return out, saved, total
 
 
-def gradient_sums(
-    grad: Tensor, x: Tensor, saved: Tensor, weight: Tensor | None, bias: Tensor | None, relu: bool
-) -> Tensor:
+def gradient_sums(grad: Tensor, x: Tensor, saved: Tensor, weight: Tensor | None, bias: Tensor | None, relu: bool) -> Tensor:
     """[2 * shares, C]: of what the ReLU let through its sums, then those of its products with the normalised rows."""
     grid, shape = _launch(*x.shape)
     sums = torch.empty(2 * grid[0], x.shape[1], dtype=saved.dtype, device=x.device)

@@ -18,7 +18,7 @@ from torch import Tensor
 from enfa.plan.derived.order import CHUNK, Lists
 
 __all__ = [
-    "UNROLL", "accumulator", "add_pieces", "entries_of", "piece_of", "pieces_like", "registers", "row_shares", "rows_of",
+    "accumulator", "add_pieces", "entries_of", "launch_sums", "piece_of", "pieces_like", "registers", "row_shares", "rows_of",
     "shape_of", "store_sums", "triton_sums",
 ]  # fmt: skip
 
@@ -169,22 +169,27 @@ def add_pieces(pieces: Tensor, out: Tensor, long: Tensor, add: bool) -> None:
     )  # fmt: skip
 
 
-def triton_sums(table: Tensor, lists: Lists) -> Tensor:
-    """[lists, C], as ``enfa.nn.ops.segment.list_sums``."""
-    if table.stride(-1) != 1:
-        table = table.contiguous()
+def launch_sums(kernel: Any, lists: Lists, beside: Tensor | None, table: Tensor, *read: Tensor, **options: Any) -> Tensor:
+    """[lists, C]: what a kernel sums of the rows that lists name. ``beside``: what each entry has beside it."""
     channels, pieces = table.shape[1], pieces_like(table, lists)
     out = table.new_empty(len(lists), channels)
     if not out.numel():
         return out
     shape = shape_of(channels)
     grid = (triton.cdiv(len(lists) + len(pieces), shape["ROWS"]), triton.cdiv(channels, shape["COLS"]))
-    _sum_kernel[grid](
-        table, lists.ptr, lists.index, lists.index if lists.weight is None else lists.weight, lists.extra,
-        out, pieces, len(lists), len(pieces), C=channels, STRIDE=table.stride(0),
-        WEIGHTED=lists.weight is not None, CHUNK=CHUNK, ACC=accumulator(table.dtype), UNROLL=UNROLL, **shape,
-        **registers(table.dtype, 72),
+    kernel[grid](
+        table, *read, lists.ptr, lists.index, lists.index if beside is None else beside, lists.extra,
+        out, pieces, len(lists), len(pieces), C=channels, CHUNK=CHUNK, ACC=accumulator(table.dtype), UNROLL=UNROLL,
+        **shape, **options,
     )  # fmt: skip
     if len(pieces):
         add_pieces(pieces, out, lists.long, add=True)
     return out
+
+
+def triton_sums(table: Tensor, lists: Lists) -> Tensor:
+    """[lists, C], as ``enfa.nn.ops.segment.list_sums``."""
+    if table.stride(-1) != 1:
+        table = table.contiguous()
+    options = {"STRIDE": table.stride(0), "WEIGHTED": lists.weight is not None, **registers(table.dtype, 72)}
+    return launch_sums(_sum_kernel, lists, lists.weight, table, **options)

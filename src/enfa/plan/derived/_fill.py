@@ -4,7 +4,7 @@ from numba import njit
 
 from enfa.plan.derived._order import split_long, spread, transpose
 
-__all__ = ["fill_kinds", "fill_map", "join_base", "list_bags", "list_pools", "pad_map"]
+__all__ = ["fill_kinds", "fill_map", "pad_map"]
 
 
 @njit(cache=True, nogil=True)
@@ -64,45 +64,3 @@ def fill_kinds(chunk, of, in_ptr, in_row, in_edge, ptr, index, other, extra, lon
     ptr[:] = 0
     transpose(of, in_edge, None, in_row, ptr, index, None, other)
     return _pad(len(ptr) - 1, len(in_row), chunk, 0, ptr, index, None, other, extra, long, fill, other_fill)
-
-
-@njit(cache=True, nogil=True)
-def join_base(delta_ptr, delta_row, delta_count, base_row, base_graph, graphs, ptr, index, weight):
-    """The lists of deltas and, behind them, of every graph's base rows, which count once."""
-    deltas, entries = len(delta_ptr) - 1, len(delta_row)
-    ptr[: deltas + 1] = delta_ptr
-    index[:entries] = delta_row
-    weight[:entries] = delta_count
-    ptr[deltas + 1 : deltas + graphs + 1] = 0
-    for k in range(len(base_row)):
-        index[entries + k] = base_row[k]
-        weight[entries + k] = 1
-        ptr[deltas + 1 + base_graph[k]] += 1
-    for g in range(graphs):
-        ptr[deltas + 1 + g] += ptr[deltas + g]
-
-
-@njit(cache=True, nogil=True)
-def list_pools(sub_delta, sub_base, deltas, graphs, ptr, index):
-    """What each subgraph pools: its delta and, behind all deltas, the base rows of its graph. Returns the entries."""
-    at = 0
-    ptr[0] = 0
-    for s in range(len(sub_delta)):
-        index[at] = sub_delta[s]
-        at += 1
-        if sub_base[s] < graphs:
-            index[at] = sub_base[s] + deltas
-            at += 1
-        ptr[s + 1] = at
-    return at
-
-
-@njit(cache=True, nogil=True)
-def list_bags(sub_graph, ptr, index):
-    """The subgraphs of every graph, which are sorted by it."""
-    ptr[:] = 0
-    for s in range(len(sub_graph)):
-        index[s] = s
-        ptr[sub_graph[s] + 1] += 1
-    for g in range(1, len(ptr)):
-        ptr[g] += ptr[g - 1]

@@ -12,32 +12,18 @@ import numpy as np
 
 from enfa.plan.arrays import tensor
 from enfa.plan.derived.maps import lowered as lower
+from enfa.plan.keys.intern import KeyTable
 from enfa.plan.links import Sums
 from enfa.plan.rows.distinct import StepRows
-from enfa.plan.rows.intern import KeyTable
 from enfa.plan.step import Program
 from enfa.plan.table import Plan
 
 __all__ = ["lowered", "lowered_keys"]
 
 
-def _way(program: Program, begin: int, end: int) -> list[tuple[int, int]] | None:
-    """From a table to an earlier one by own rows: steps, and which of the tables that they read to go on with."""
-    if begin == end:
-        return []
-    step = program.steps[begin]
-    if begin < end or step.op not in ("propagate", "join"):
-        return None
-    for side, read in enumerate(step.reads):
-        further = _way(program, read, end)
-        if further is not None:
-            return [(begin, side), *further]
-    return None
-
-
 def _check(program: Program, pool: int, table: int) -> list[tuple[int, int]]:
     step = program.steps[pool]
-    way = _way(program, step.reads[0], table) if step.op == "pool" else None
+    way = program.way(step.reads[0], table) if step.op == "pool" else None
     if way is None:
         raise ValueError(f"Expected a pool, and a table that its own reaches by own rows, got step {pool} ({step}) and {table}")
     return way
@@ -62,7 +48,7 @@ def lowered_keys(rows: list[StepRows], program: Program, pool: int, tables: Iter
     assert lists is not None
     of_pool = sums = Sums(tensor(lists.item_ptr), tensor(lists.a), tensor(lists.b))
     for table in sorted(tables, reverse=True):
-        way = _way(program, at, table)  # from the one before, where it lies on the way
+        way = program.way(at, table)  # from the one before, where it lies on the way
         if way is None:
             way, sums = _check(program, pool, table), of_pool
         for number, side in way:

@@ -18,7 +18,7 @@ from enfa.plan.derived.order import Lists, SparseMap, by_value, sparse_map
 from enfa.plan.links import Links, Sums
 
 __all__ = [
-    "FEW_KINDS", "KIND_CHUNK", "edge_index", "graph_degrees", "incoming_map", "kind_lists", "lowered", "merged_map", "readers",
+    "FEW_KINDS", "KIND_CHUNK", "edge_index", "incoming_map", "kind_lists", "lowered", "merged_map", "readers",
     "segment_ids", "sorted_ptr", "sums_map", "target_rows",
 ]  # fmt: skip
 
@@ -97,18 +97,6 @@ def kind_lists(links: Links, kinds: int) -> Lists | None:
         return found.to(links.in_row.device)
 
     return _kept(links.cache, "kinds", make)
-
-
-def graph_degrees(links: Links, size: int) -> tuple[Tensor, Tensor]:
-    """In-degrees of the rows before and of the rows of a layer that has all edges of the original graph."""
-
-    def make() -> tuple[Tensor, Tensor]:
-        here = links.in_ptr.diff()
-        before = torch.zeros(size, dtype=here.dtype, device=here.device)
-        before[links.self_row] = here
-        return before, here
-
-    return _kept(links.cache, "degrees", make)
 
 
 def sums_map(sums: Sums, size: int) -> SparseMap:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from enfa.plan.derived.identity import step_identities
-from enfa.plan.derived.maps import edge_index, graph_degrees, incoming_map, kind_lists, merged_map, readers, sums_map
+from enfa.plan.derived.maps import edge_index, incoming_map, kind_lists, merged_map, readers, sums_map
 from enfa.plan.derived.order import SparseMap
 from enfa.plan.links import Links, Sums
 from enfa.plan.table import Plan, Table
@@ -83,23 +83,16 @@ def way(plan: Plan, begin: int, end: int) -> Tensor | None:
     """Of every row of one step the row of the same pair, node or subgraph in an earlier one; None where there is none."""
     name = f"found {begin} {end}"
     if name not in plan.cache:
-        plan.cache[name] = _search(plan, begin, end)
+        path = (plan.program.way(begin, end) if min(begin, end) >= 0 else None) or ()
+        found: Tensor | None = None
+        for number, side in path:
+            if not plan.numbered_alike(number, plan.program.steps[number].reads[side]):
+                own = plan.tables[number].parents[side]
+                found = own if found is None else own.index_select(0, found)
+        if path and found is None:  # 0, 1, 2, …
+            found = plan.tables[begin].parents[path[0][1]]
+        plan.cache[name] = found
     return plan.cache[name]
-
-
-def _search(plan: Plan, begin: int, end: int) -> Tensor | None:
-    if begin < end or min(begin, end) < 0:
-        return None
-    step, table = plan.program.steps[begin], plan.tables[begin]
-    if step.op not in ("propagate", "join"):
-        return None
-    for read, index in zip(step.reads, table.parents):
-        if read == end:
-            return index
-        further = way(plan, read, end)
-        if further is not None:
-            return further if plan.numbered_alike(begin, read) else further.index_select(0, index)
-    return None
 
 
 def _way(plan: Plan, begin: int, end: int) -> Any:
@@ -123,7 +116,6 @@ DERIVED: dict[str, Callable[[Plan, int], Any]] = {
     "kinds": lambda plan, n: kind_lists(_links(plan, n), len(plan.edge_mark_rows)),
     "incoming": lambda plan, n: incoming_map(_links(plan, n), _read(plan, n)),
     "edge_index": lambda plan, n: edge_index(_links(plan, n)),
-    "degrees": lambda plan, n: graph_degrees(_links(plan, n), _read(plan, n)),
     "self": _readers("self_row", "self", _read),
     "in": _readers("in_row", "in", _read),
     "edge": _readers("in_edge", "edge", _kinds),

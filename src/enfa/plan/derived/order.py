@@ -47,7 +47,6 @@ class SparseMap(Arrays):
     backward: Lists
 
 
-
 def _int32(tensor: Tensor) -> Tensor:
     return tensor.to(torch.int32)
 
@@ -58,9 +57,7 @@ def _pieces(ptr: Tensor, total: int) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(room[0, :, :pieces].copy()), torch.from_numpy(room[1, :, :lists].copy())
 
 
-def by_value(
-    ptr: Tensor | None, index: Tensor, size: int, weight: Tensor | None = None, other: Tensor | None = None
-) -> Lists:
+def by_value(ptr: Tensor | None, index: Tensor, size: int, weight: Tensor | None = None, other: Tensor | None = None) -> Lists:
     """For each value of ``index`` from 0 to ``size - 1`` the lists that hold it. Without ``ptr`` every entry is a list."""
     if ptr is None:
         of = np.arange(len(index), dtype=np.int32)
@@ -82,9 +79,7 @@ def each_once(size: int) -> Lists:
     return Lists(ptr, ptr[:-1].clone(), None, None, none, none.clone())
 
 
-def sparse_map(
-    ptr: Tensor, index: Tensor, size: int, weight: Tensor | None = None, other: Tensor | None = None
-) -> SparseMap:
+def sparse_map(ptr: Tensor, index: Tensor, size: int, weight: Tensor | None = None, other: Tensor | None = None) -> SparseMap:
     """Both orders of a sum over a table of ``size`` rows, made on the CPU and moved to where ``ptr`` is."""
     device = ptr.device
     ptr, index = _int32(ptr.cpu()), _int32(index.cpu())

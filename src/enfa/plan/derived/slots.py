@@ -88,7 +88,6 @@ class _Walk:
         self.lists(found.forward, count, entries, read, f"{name} forward")
         self.lists(found.backward, read, entries, count, f"{name} backward")
 
-
     def map(self, found: SparseMap, number: int, name: str) -> None:
         self.both(found, *map_sizes(self.plan, number, name), f"{name} {number}")
 
@@ -112,8 +111,6 @@ class _Walk:
             self.lists(kinds, None, messages, rows, f"kinds {number}")
             self.put(kinds.other, messages, _last(read))
             self.put(kinds.long, None)
-        for tensor, size in zip(cache.get("degrees", ()), (read, rows)):
-            self.put(tensor, size)
 
     def sums(self, sums: Sums, number: int, name: str) -> None:
         lists, entries, read = map_sizes(self.plan, number, name)

@@ -10,7 +10,7 @@ from enfa.edits import DELETE, Edits
 from enfa.graphs import GraphSet
 from enfa.graphs.graphset import ranges
 
-__all__ = ["Expanded", "edge_tables", "expand", "largest_value", "largest_values"]
+__all__ = ["Expanded", "edge_tables", "expand", "largest_value"]
 
 _MOST = 2**31  # pairs; their arrays alone would take 100 GiB
 
@@ -67,16 +67,11 @@ def expand(graphs: GraphSet, edits: Edits, edges: bool) -> Expanded:
     )  # fmt: skip
 
 
-def edge_tables(
-    edge_attr: np.ndarray | None, edge_marks: np.ndarray, edges: bool = True
-) -> tuple[np.ndarray | None, np.ndarray]:
+def edge_tables(edge_attr: np.ndarray | None, edge_marks: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
     """``(edge_attr, edge_mark)`` by edge kind: every distinct attribute row with every mark.
 
     Attribute row k with mark m is kind ``k * marks + m``, so that new attribute rows can be added behind the old.
-    Without ``edges`` there is one kind, of which nothing is read.
     """
-    if not edges:
-        return None, np.zeros((1, edge_marks.shape[1]), np.float32)
     if edge_attr is None:
         return None, edge_marks
     if len(edge_attr) == 0:  # no edge anywhere: one row that nothing reads
@@ -89,8 +84,3 @@ def largest_value(array: np.ndarray | None) -> tuple[int, ...]:
     if array is None or array.dtype.kind != "i" or len(array) == 0:
         return ()
     return tuple(int(v) for v in array.max(axis=0))
-
-
-def largest_values(graphs: GraphSet) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The largest value of each categorical column of x and of edge_attr; nothing for float features."""
-    return largest_value(graphs.x), largest_value(graphs.edge_attr)

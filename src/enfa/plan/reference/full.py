@@ -12,31 +12,17 @@ from enfa.graphs import GraphSet
 from enfa.graphs.graphset import ranges
 from enfa.plan.arrays import tensor
 from enfa.plan.links import Links, Sums
-from enfa.plan.reference.expand import Expanded, edge_tables, expand, largest_values
+from enfa.plan.reference.expand import Expanded, edge_tables, expand, largest_value
 from enfa.plan.reference.loops import check_loops
 from enfa.plan.reference.roots import about_nodes, own_subgraphs, rooted, single_roots
 from enfa.plan.step import Program, Step
 from enfa.plan.table import Plan, Table
 
-__all__ = ["Written", "edge_tables_of", "full_step_plan", "full_table", "graph_links", "node_sums"]
+__all__ = ["Written", "edge_tables_of", "full_step_plan", "full_table"]
 
 
 def _lists(ptr: np.ndarray, row: np.ndarray) -> Sums:
     return Sums(tensor(ptr), tensor(row), torch.ones(len(row), dtype=torch.int32))
-
-
-def node_sums(node: np.ndarray, row: np.ndarray, count: np.ndarray, nodes: int) -> Sums:
-    """For every node the sum of its rows."""
-    order = np.argsort(node, kind="stable")
-    ptr = np.concatenate([[0], np.cumsum(np.bincount(node, minlength=nodes))])
-    return Sums(tensor(ptr), tensor(row[order]), tensor(count[order]))
-
-
-def graph_links(graphs: GraphSet, edits: Edits, edges: bool, first: int = 0) -> Links:
-    """Messages over the unedited graphs, whose nodes are rows ``first``, ``first + 1``, … of the table before."""
-    kind = graphs.edge_kind * len(edits.edge_marks) if edges else np.zeros(graphs.num_edges, np.int64)
-    own = np.arange(graphs.num_nodes) + first
-    return Links(tensor(own), tensor(graphs.in_ptr), tensor(graphs.src + first), tensor(kind))
 
 
 class Written:
@@ -74,7 +60,9 @@ class Written:
     def _linked(self, step: Step, kind: str) -> Links:
         bag, rows = self.bag, np.arange(self.bag.num_rows)
         if kind == "nodes":
-            links = graph_links(self.graphs, self.edits, self.edges)
+            g, rows = self.graphs, np.arange(self.graphs.num_nodes)
+            edge = g.edge_kind * len(self.edits.edge_marks) if self.edges else np.zeros(g.num_edges, np.int64)
+            links = Links(tensor(rows), tensor(g.in_ptr), tensor(g.src), tensor(edge))
         elif step.along == "nodes":
             degree = np.bincount(bag.dst, minlength=len(rows))
             links = Links(tensor(rows), tensor(np.concatenate([[0], np.cumsum(degree)])), tensor(bag.src), tensor(bag.kind))
@@ -120,7 +108,8 @@ def _table(written: Written, step: Step, read: list[Step]) -> Table:
     if step.op == "propagate":
         table.links = written.links(step, read[0].kind)
     elif step.op == "across":
-        table.sums = node_sums(bag.node, np.arange(bag.num_rows), np.ones(bag.num_rows, np.int64), graphs.num_nodes)
+        ptr = np.concatenate([[0], np.cumsum(np.bincount(bag.node, minlength=rows))])
+        table.sums = _lists(ptr, np.argsort(bag.node, kind="stable"))
     elif step.op == "root":
         sub, root = rooted(graphs, edits)
         ptr = np.concatenate([[0], np.cumsum(np.bincount(sub, minlength=rows))])
@@ -168,7 +157,8 @@ def full_step_plan(
         edge_rows=None if attr is None else tensor(attr), edge_mark_rows=tensor(edge_mark),
         tables=[full_table(written, step, [program.steps[r] for r in step.reads]) for step in program.steps],
         num_nodes=graphs.num_nodes, num_subgraphs=edits.num_subgraphs,
-        degrees=tensor(degree) if program.steps[0].degrees else None, limits=largest_values(graphs),
+        degrees=tensor(degree) if program.steps[0].degrees else None,
+        limits=(largest_value(graphs.x), largest_value(graphs.edge_attr)),
         categories=tuple(graphs.categories.tolist()),
         root_nodes=tensor(edits.root) if edits.root is not None and any(s.op == "root" for s in program.steps) else None,
         unshared=0,

@@ -2,7 +2,8 @@
 
 from numba import njit
 
-from enfa.plan.rows._intern import intern, pack, sort_items
+from enfa.plan.keys._intern import Keys, intern, pack, sort_items
+from enfa.plan.rows._groups import Edges, Edited, HubScratch, Kinds, Reach
 from enfa.plan.rows._walk import HUB, links_of, reached, restore_kinds, swap_rows
 
 __all__ = ["hub_changes"]
@@ -15,35 +16,39 @@ def _is_hub(v, in_ptr):
 
 @njit(cache=True, nogil=True)
 def hub_changes(
-    first, last, keeps, roots, depth, before, row, reach, in_ptr, src, dst, kind, base_kind, out_ptr, to_ptr, to_hub,
-    edge_ptr, edge, edge_value, pair_ptr, pair_node, pair_row, queue, count, start, touched, found, changed, removed, added,
-    items, slots, hashes, heads, stored, size, hub_ptr, hub_node, hub_change, predicted,
+    first, edges: Edges, kinds: Kinds, edits: Edited, within: Reach, pairs, scratch: HubScratch, keys: Keys, hub_ptr, hub_node,
+    hub_change, predicted,
 ):  # fmt: skip
     """Number the distinct changes to the keys of hubs: (hub, its own row, messages taken away, messages added).
 
     Two subgraphs with the same change give the hub the same row, so the walk makes that row once, whatever the degree.
-    Changes of more than an eighth of a hub's messages are left to the walk; so are subgraphs that keep nodes. ``to_hub``
-    lists the edges of each node that lead to hubs. ``before`` is a copy of ``row``, which is overwritten for one subgraph
-    at a time and restored, as are ``kind`` and ``count``. ``predicted[0]`` adds up the degrees of the hubs over the
-    distinct changes: messages that the walk will store. Stops early, as the walk does, with ``predicted[1]`` and
-    ``predicted[2]`` the rows and items that the next subgraph needs.
+    Changes of more than an eighth of a hub's messages are left to the walk; so are complete subgraphs. The base rows of
+    ``pairs`` are overwritten for one subgraph at a time and restored, as are kinds and counts. ``predicted[0]`` adds up the
+    degrees of the hubs over the distinct changes: messages that the walk will store. Stops early, as the walk does, with
+    ``predicted[1]`` and ``predicted[2]`` the rows and items that the next subgraph needs.
     """
-    for s in range(first, last):
+    in_ptr, src, dst, out_ptr, _ = edges
+    kind, base_kind = kinds
+    edge_ptr, edge, edge_value = edits.edge_ptr, edits.edge, edits.edge_value
+    row, pair_ptr, pair_node, _, keeps = pairs
+    reach, queue, size = within.stamp, within.queue, keys.size
+    before, to_ptr, to_hub, count, start, touched, found, changed, removed, added, items = scratch
+    for s in range(first, len(pair_ptr) - 1):
         hub_ptr[s + 1] = hub_ptr[s]
         if keeps[s]:
             continue
         begin, end = pair_ptr[s], pair_ptr[s + 1]
         near, everywhere = 0, True
-        if depth >= 0:
+        if within.depth >= 0:
             limit = 4 * links_of(pair_node, begin, end, out_ptr) + 1024
-            near = reached(roots[s], depth, limit, in_ptr, src, s, reach, queue)
+            near = reached(s, within, limit, edges)
             everywhere = near > limit
             any_hub = everywhere
             for c in range(near):
                 any_hub |= _is_hub(queue[c], in_ptr)
             if not any_hub:
                 continue
-        swap_rows(pair_node, pair_row, begin, end, row)  # swapped back below
+        swap_rows(pairs, s)  # swapped back below
         for q in range(edge_ptr[s], edge_ptr[s + 1]):
             e = edge[q]
             kind[e] = -1 if edge_value[q] < 0 else base_kind[e] + edge_value[q]
@@ -78,8 +83,8 @@ def hub_changes(
                 changed[start[v]] = found[k]
                 start[v] += 1
         room = (
-            size[0] + hubs < len(hashes)
-            and size[1] + 2 * total + 2 * hubs <= len(stored)
+            size[0] + hubs < len(keys.hashes)
+            and size[1] + 2 * total + 2 * hubs <= len(keys.stored)
             and hub_ptr[s] + hubs <= len(hub_node)
         )
         if room:
@@ -105,7 +110,7 @@ def hub_changes(
                     items[2 + gone + k] = added[k]
                 known = size[0]
                 hub_node[at] = v
-                hub_change[at] = intern(v, items, 2 + gone + new, slots, hashes, heads, stored, size)
+                hub_change[at] = intern(v, items, 2 + gone + new, keys)
                 if size[0] > known:
                     predicted[0] += in_ptr[v + 1] - in_ptr[v]
                 at += 1
@@ -116,8 +121,8 @@ def hub_changes(
                 reach[queue[c]] = -1
         for h in range(hubs):
             count[touched[h]] = 0
-        swap_rows(pair_node, pair_row, begin, end, row)
-        restore_kinds(edge, edge_ptr[s], edge_ptr[s + 1], base_kind, kind)
+        swap_rows(pairs, s)
+        restore_kinds(edits, s, kinds)
         if not room:
             return s
-    return last
+    return len(pair_ptr) - 1

@@ -3,14 +3,18 @@
 import numpy as np
 from numba import njit
 
-from enfa.plan.rows._intern import intern, pack, sort_items
+from enfa.plan.keys._intern import Keys, intern, pack, sort_items
+from enfa.plan.rows._groups import Bags, Edges
+from enfa.plan.rows._walk import swap_rows
 
-__all__ = ["count_by_graph", "join_pairs", "list_all", "pass_between", "place_all"]
+__all__ = ["count_by_graph", "deltas", "join_pairs", "list_all", "pass_between", "place_all", "root_rows"]
 
 
 @njit(cache=True, nogil=True)
-def list_all(first, nodes, complete, base, ptr, node, row, new_ptr, new_node, new_row):
-    """All nodes of all subgraphs; ``first[s]`` and ``nodes[s]``: those of the graph. ``base`` is scratch, and restored."""
+def list_all(first, nodes, pairs, new):
+    """All nodes of all subgraphs; ``first[s]`` and ``nodes[s]``: those of the graph. Base rows are scratch, and restored."""
+    base, ptr, node, row, complete = pairs
+    _, new_ptr, new_node, new_row, _ = new
     total = 0
     for s in range(len(ptr) - 1):
         if complete[s]:
@@ -18,14 +22,12 @@ def list_all(first, nodes, complete, base, ptr, node, row, new_ptr, new_node, ne
                 new_node[total], new_row[total] = node[q], row[q]
                 total += 1
         else:
-            for q in range(ptr[s], ptr[s + 1]):
-                row[q], base[node[q]] = base[node[q]], row[q]
+            swap_rows(pairs, s)
             for v in range(first[s], first[s] + nodes[s]):
                 if base[v] >= 0:
                     new_node[total], new_row[total] = v, base[v]
                     total += 1
-            for q in range(ptr[s], ptr[s + 1]):
-                row[q], base[node[q]] = base[node[q]], row[q]
+            swap_rows(pairs, s)
         new_ptr[s + 1] = total
 
 
@@ -75,53 +77,45 @@ def count_by_graph(some_ptr, some_row, some_count, more_ptr, more_row, place, pt
 
 
 @njit(cache=True, nogil=True)
-def join_pairs(
-    a, a_ptr, a_node, a_row, a_complete, b, b_ptr, b_node, b_row, b_complete, base, seen,
-    slots, hashes, heads, stored, size, ptr, node, row,
-):  # fmt: skip
-    """Keys (row in a, row in b). ``a`` and ``b`` are base rows, scratch, and restored; the caller has made room."""
+def join_pairs(a, b, seen, keys: Keys, new):
+    """Keys (row in a, row in b). The base rows of both are overwritten, and restored; the caller has made room."""
+    base, ptr, node, row, _ = new
     items = np.empty(1, np.int64)
     total = 0
     for s in range(len(ptr) - 1):
-        for q in range(a_ptr[s], a_ptr[s + 1]):
-            a_row[q], a[a_node[q]] = a[a_node[q]], a_row[q]
-        for q in range(b_ptr[s], b_ptr[s + 1]):
-            b_row[q], b[b_node[q]] = b[b_node[q]], b_row[q]
-        complete = a_complete[s] or b_complete[s]
-        for side in range(2):
-            nodes = a_node if side == 0 else b_node
-            begin, end = (a_ptr[s], a_ptr[s + 1]) if side == 0 else (b_ptr[s], b_ptr[s + 1])
-            if complete and not (a_complete[s] if side == 0 else b_complete[s]):
+        swap_rows(a, s)
+        swap_rows(b, s)
+        complete = a.complete[s] or b.complete[s]
+        for side in (a, b):
+            if complete and not side.complete[s]:
                 continue
-            for q in range(begin, end):
-                v = nodes[q]
+            for q in range(side.ptr[s], side.ptr[s + 1]):
+                v = side.node[q]
                 if seen[v] == s:
                     continue
                 seen[v] = s
-                new = -1
-                if a[v] >= 0 and b[v] >= 0:
-                    items[0] = pack(b[v], 0)
-                    new = intern(a[v], items, 1, slots, hashes, heads, stored, size)
-                if complete or new != base[v]:
-                    node[total], row[total] = v, new
+                found = -1
+                if a.base[v] >= 0 and b.base[v] >= 0:
+                    items[0] = pack(b.base[v], 0)
+                    found = intern(a.base[v], items, 1, keys)
+                if complete or found != base[v]:
+                    node[total], row[total] = v, found
                     total += 1
-        for q in range(a_ptr[s], a_ptr[s + 1]):
-            a_row[q], a[a_node[q]] = a[a_node[q]], a_row[q]
-        for q in range(b_ptr[s], b_ptr[s + 1]):
-            b_row[q], b[b_node[q]] = b[b_node[q]], b_row[q]
+        swap_rows(a, s)
+        swap_rows(b, s)
         ptr[s + 1] = total
 
 
 @njit(cache=True, nogil=True)
-def pass_between(
-    first, node_ptr, sub_ptr, root, own, in_ptr, src, kind, ptr, node, row, dense, items,
-    slots, hashes, heads, stored, size, result,
-):  # fmt: skip
+def pass_between(first, bags: Bags, edges: Edges, kind, pairs, dense, items, keys: Keys, result):
     """(j, v) reads (k, v) for the edges from the root of k to that of j; all pairs are listed.
 
     Goes on from graph ``first`` and stops, returning the next graph to do, where the table might be too small for it.
     ``dense`` holds the rows of one graph's pairs, -1 in between.
     """
+    node_ptr, sub_ptr, root, own = bags
+    _, ptr, node, row, _ = pairs
+    in_ptr, src = edges.in_ptr, edges.src
     for g in range(first, len(node_ptr) - 1):
         n, begin, end = node_ptr[g + 1] - node_ptr[g], sub_ptr[g], sub_ptr[g + 1]
         rows = messages = 0
@@ -129,7 +123,7 @@ def pass_between(
             if root[s] >= 0:
                 rows += ptr[s + 1] - ptr[s]
                 messages += (ptr[s + 1] - ptr[s]) * (in_ptr[root[s] + 1] - in_ptr[root[s]])
-        if size[0] + rows >= len(hashes) or size[1] + messages > len(stored):
+        if keys.size[0] + rows >= len(keys.hashes) or keys.size[1] + messages > len(keys.stored):
             return g
         for s in range(begin, end):
             for q in range(ptr[s], ptr[s + 1]):
@@ -143,8 +137,60 @@ def pass_between(
                         items[length] = pack(r, kind[p])
                         length += 1
                 sort_items(items, length)
-                result[q] = intern(row[q], items, length, slots, hashes, heads, stored, size)
+                result[q] = intern(row[q], items, length, keys)
         for s in range(begin, end):
             for q in range(ptr[s], ptr[s + 1]):
                 dense[(s - begin) * n + node[q] - node_ptr[g]] = -1
     return len(node_ptr) - 1
+
+
+@njit(cache=True, nogil=True)
+def root_rows(roots, pairs, result):
+    """The row of every subgraph's roots; -1 where it has none."""
+    base, pair_ptr, pair_node, pair_row, _ = pairs
+    for s in range(len(roots)):
+        for i in range(roots.shape[1]):
+            v = roots[s, i]
+            if v < 0:
+                result[s, i] = -1
+                continue
+            result[s, i] = base[v]
+            for q in range(pair_ptr[s], pair_ptr[s + 1]):
+                if pair_node[q] == v:
+                    result[s, i] = pair_row[q]
+
+
+@njit(cache=True, nogil=True)
+def deltas(first, pairs, items, keys: Keys, result):
+    """What a subgraph's pool has more (or less) than its graph's: distinct lists of (row, net count).
+
+    For a complete subgraph, its whole pool. A base row below 0 is in no pool, so nothing takes it away again. Goes on from
+    subgraph ``first`` and stops, returning the next one to do, where the table might be too small for it.
+    """
+    base, pair_ptr, pair_node, pair_row, keeps = pairs
+    for s in range(first, len(pair_ptr) - 1):
+        begin, end = pair_ptr[s], pair_ptr[s + 1]
+        if keys.size[0] + 1 >= len(keys.hashes) or keys.size[1] + 2 * (end - begin) > len(keys.stored):
+            return s
+        length = 0
+        for q in range(begin, end):
+            if not keeps[s] and base[pair_node[q]] >= 0:
+                items[length] = np.int64(base[pair_node[q]]) * 2  # odd: one more; even: one less
+                length += 1
+            if pair_row[q] >= 0:
+                items[length] = np.int64(pair_row[q]) * 2 + 1
+                length += 1
+        sort_items(items, length)
+        kept = 0
+        at = 0
+        while at < length:
+            r = items[at] >> np.int64(1)
+            net = 0
+            while at < length and (items[at] >> np.int64(1)) == r:
+                net += 2 * (items[at] & np.int64(1)) - 1
+                at += 1
+            if net != 0:
+                items[kept] = pack(r, net)
+                kept += 1
+        result[s] = intern(0, items, kept, keys)
+    return len(pair_ptr) - 1

@@ -1,44 +1,42 @@
 """From the rows of one table to the keys of the next.
 
-All kernels work on the subgraphs ``first`` to ``last - 1`` and stop early, returning the next one to do, when the
-table (or the list of pairs) might be too small for it; the caller makes room and calls again.
+Kernels begin with the subgraph ``first`` and stop early, returning the next one to do, when the table (or the list of pairs)
+might be too small for it; the caller makes room and calls again.
 """
 
 import numpy as np
 from numba import njit
 
-from enfa.plan.rows._intern import intern, pack, sort_items
+from enfa.plan.keys._intern import Keys, intern, pack, sort_items
+from enfa.plan.rows._groups import Edges, Edited, Hubs, Kinds, Reach, Scratch
 
-__all__ = [
-    "HUB", "base_rows", "deltas", "links_of", "reached", "restore_kinds", "root_rows", "start_pairs",
-    "swap_rows", "walk",
-]  # fmt: skip
+__all__ = ["HUB", "base_rows", "links_of", "reached", "restore_kinds", "start_pairs", "swap_rows", "walk"]
 
 HUB = 64  # in-degree from which the order of a node's edges is kept
 
 
 @njit(cache=True, nogil=True)
-def base_rows(row, in_ptr, src, kind, items, slots, hashes, heads, stored, size, result):
+def base_rows(row, edges: Edges, kind, items, keys: Keys, result):
     """Rows of the unedited graphs: ``result[v]`` for every node v from ``row``, its number one table before."""
+    in_ptr, src = edges.in_ptr, edges.src
     for v in range(len(row)):
         begin, end = in_ptr[v], in_ptr[v + 1]
         for p in range(begin, end):
             items[p - begin] = pack(row[src[p]], kind[p])
         sort_items(items, end - begin)
-        result[v] = intern(row[v], items, end - begin, slots, hashes, heads, stored, size)
+        result[v] = intern(row[v], items, end - begin, keys)
 
 
 @njit(cache=True, nogil=True)
-def start_pairs(
-    start_kind, base, degrees, in_ptr, src, out_ptr, out_dst, dst,
-    keeps, node_ptr, node, node_value, edge_ptr, edge, edge_value,
-    slots, hashes, heads, stored, size, pair_ptr, pair_node, pair_row,
-):  # fmt: skip
+def start_pairs(start_kind, degrees, edges: Edges, edits: Edited, keys: Keys, pairs):
     """Affected rows of table 0: edited nodes, and with ``degrees`` nodes whose in-degree changed.
 
-    A subgraph that keeps nodes has a pair for each of them, whether its row is the base row or not. The caller has made
-    room for every pair.
+    A subgraph that keeps nodes has a pair for each of them, whether its row is the base row or not. ``pairs``
+    (:class:`~enfa.plan.rows.pairs.PairRows`) has base rows, and room for every pair.
     """
+    in_ptr, src, dst, out_ptr, out_dst = edges
+    node_ptr, node, node_value, edge_ptr, edge, edge_value = edits
+    base, pair_ptr, pair_node, pair_row, keeps = pairs
     n = len(start_kind)
     mark = np.zeros(n, np.int64)  # of the nodes in this subgraph
     gone = np.zeros(len(src), np.bool_)  # edges deleted in this subgraph
@@ -83,7 +81,7 @@ def start_pairs(
                         if mark[src[p]] >= 0 and not gone[p] and (not keeps[s] or seen[src[p]] == s):
                             degree += 1
                 items[0] = pack(mark[v], degree)
-                row = intern(start_kind[v], items, 1, slots, hashes, heads, stored, size)
+                row = intern(start_kind[v], items, 1, keys)
                 if row == base[v] and not keeps[s]:
                     continue
             pair_node[total] = v
@@ -106,11 +104,13 @@ def links_of(nodes, begin, end, ptr):
 
 
 @njit(cache=True, nogil=True)
-def reached(roots, depth, limit, in_ptr, src, stamp, reach, queue):
-    """Stamp the nodes from which a root can be reached in ``depth`` edges; returns how many stand in ``queue``.
+def reached(s, within: Reach, limit, edges: Edges):
+    """Stamp the nodes that matter to a subgraph; returns how many stand in the queue.
 
     Gives up where they are more than ``limit``, and returns more than that.
     """
+    roots, reach, queue, stamp = within.roots[s], within.stamp, within.queue, s
+    in_ptr, src = edges.in_ptr, edges.src
     end = 0
     for i in range(len(roots)):
         if roots[i] >= 0 and reach[roots[i]] != stamp:
@@ -118,7 +118,7 @@ def reached(roots, depth, limit, in_ptr, src, stamp, reach, queue):
             queue[end] = roots[i]
             end += 1
     at = 0
-    for _ in range(depth):
+    for _ in range(within.depth):
         border = end
         while at < border:
             v = queue[at]
@@ -134,48 +134,49 @@ def reached(roots, depth, limit, in_ptr, src, stamp, reach, queue):
 
 
 @njit(cache=True, nogil=True)
-def swap_rows(nodes, rows, begin, end, row):
-    """Exchange the rows of some nodes with those listed; once more undoes it."""
-    for q in range(begin, end):
-        v = nodes[q]
-        rows[q], row[v] = row[v], rows[q]
+def swap_rows(pairs, s):
+    """Exchange the base rows of the nodes that a subgraph lists with its own; once more undoes it."""
+    for q in range(pairs.ptr[s], pairs.ptr[s + 1]):
+        v = pairs.node[q]
+        pairs.row[q], pairs.base[v] = pairs.base[v], pairs.row[q]
 
 
 @njit(cache=True, nogil=True)
-def restore_kinds(edge, begin, end, base_kind, kind):
-    for q in range(begin, end):
-        kind[edge[q]] = base_kind[edge[q]]
+def restore_kinds(edits: Edited, s, kinds: Kinds):
+    for q in range(edits.edge_ptr[s], edits.edge_ptr[s + 1]):
+        kinds.now[edits.edge[q]] = kinds.base[edits.edge[q]]
 
 
 @njit(cache=True, nogil=True)
 def walk(
-    first, last, keeps, roots, depth, row, base, seen, reach, in_ptr, src, order, kind, base_kind,
-    out_ptr, out_dst, dst, edge_ptr, edge, edge_value, pair_ptr, pair_node, pair_row, items, candidates, queue, need,
-    hub_ptr, hub_node, hub_change, change_row, change_of,
-    slots, hashes, heads, stored, size, next_ptr, next_node, next_row,
+    first, edges: Edges, kinds: Kinds, edits: Edited, within: Reach, before, hubs: Hubs, scratch: Scratch, need, keys: Keys,
+    after,
 ):  # fmt: skip
-    """One layer: from the affected (node, row) pairs of table i-1 to those of table i.
+    """One layer: from the affected (node, row) pairs of table i-1, ``before``, to those of table i.
 
-    ``row[v]`` holds the base rows of table i-1, ``base[v]`` those of table i; ``row`` and ``kind`` are overwritten
-    for one subgraph at a time and restored. Candidates are the affected nodes, whatever they send to, and the
-    targets of edited edges; one whose key turns out to be its base row is dropped again. A subgraph that keeps nodes
-    has these as candidates and no others, and drops none.
+    Both are :class:`~enfa.plan.rows.pairs.PairRows`; base rows of ``before`` are overwritten for one subgraph at a time and
+    restored. Candidates are the affected nodes, whatever they send to, and the targets of edited edges; one whose key turns out
+    to be its base row is dropped again. A complete subgraph has the nodes that it lists as candidates and no others, and drops
+    none. Nodes that do not matter (``within``) are no candidates: no root will ever read them. (Where far more matter than can
+    be affected, that is not looked into.)
 
-    With ``depth >= 0`` only nodes from which a root can be reached in so many edges are candidates: no root will
-    ever read the others. (Where far more are within reach than can be affected, that is not looked into.) ``order`` lists
-    the edges into a node of more than ``HUB`` so that its base key comes out sorted, and that of an edited subgraph nearly
-    so. ``items`` is scratch for the messages into one node, ``candidates`` and ``queue`` for nodes. Where there is no room
-    for a subgraph, ``need[0]`` and ``need[1]`` say how many rows and items it may add; ``need[2]`` adds up the messages
-    looked at, and where they would pass ``need[3]``, ``need[0]`` is -1. ``hub_ptr``, ``hub_node`` and ``hub_change`` are
-    from :func:`~enfa.plan.rows._hubs.hub_changes`; ``change_row`` holds the row that each change makes, -1 until it is
-    known; ``change_of`` is scratch, -1 for each node.
+    Where there is no room for a subgraph, ``need[0]`` and ``need[1]`` say how many rows and items it may add; ``need[2]`` adds
+    up the messages looked at, and where they would pass ``need[3]``, ``need[0]`` is -1.
     """
-    for s in range(first, last):
+    in_ptr, src, dst, out_ptr, out_dst = edges
+    kind, base_kind = kinds
+    edge_ptr, edge, edge_value = edits.edge_ptr, edits.edge, edits.edge_value
+    row, pair_ptr, pair_node, pair_row, keeps = before
+    base, next_ptr, next_node, next_row, _ = after
+    reach, queue, depth = within.stamp, within.queue, within.depth
+    seen, items, candidates = scratch
+    order, hub_ptr, hub_node, hub_change, change_row, change_of = hubs
+    for s in range(first, len(pair_ptr) - 1):
         begin, end = pair_ptr[s], pair_ptr[s + 1]
         keep, near, sends = keeps[s], 0, links_of(pair_node, begin, end, out_ptr)
         limit = 4 * sends + 1024
         if depth >= 0:
-            near = reached(roots[s], depth, limit, in_ptr, src, s, reach, queue)
+            near = reached(s, within, limit, edges)
         everywhere = depth < 0 or near > limit
         count = 0
         for q in range(begin, end):
@@ -188,7 +189,7 @@ def walk(
         # whom affected nodes send to: from their side, or from that of the nodes within reach, whichever is shorter
         from_reach = not everywhere and links_of(queue, 0, near, in_ptr) < sends
         if from_reach and not keep:
-            before = count
+            so_far = count
             for c in range(near):
                 w = queue[c]
                 if seen[w] != s:
@@ -197,7 +198,7 @@ def walk(
                             candidates[count] = w
                             count += 1
                             break
-            for c in range(before, count):  # not while others are asked whether they read an affected node
+            for c in range(so_far, count):  # not while others are asked whether they read an affected node
                 seen[candidates[c]] = s
         for q in range(edge_ptr[s], edge_ptr[s + 1]):
             e = edge[q]
@@ -224,8 +225,8 @@ def walk(
                 messages += in_ptr[candidates[c] + 1] - in_ptr[candidates[c]]
         affordable = need[2] + messages <= need[3]
         room = affordable and (
-            size[0] + count < len(hashes)
-            and size[1] + messages <= len(stored)
+            keys.size[0] + count < len(keys.hashes)
+            and keys.size[1] + messages <= len(keys.stored)
             and next_ptr[s] + count <= len(next_node)
         )
         if room:
@@ -251,7 +252,7 @@ def walk(
                             items[length] = pack(r, kind[e])
                             length += 1
                     sort_items(items, length)
-                    new = intern(own, items, length, slots, hashes, heads, stored, size)
+                    new = intern(own, items, length, keys)
                     if change >= 0:
                         change_row[change] = new
                 if keep or new != base[v]:
@@ -267,59 +268,8 @@ def walk(
                 reach[queue[c]] = -1
         for h in range(hub_ptr[s], hub_ptr[s + 1]):
             change_of[hub_node[h]] = -1
-        swap_rows(pair_node, pair_row, begin, end, row)
-        restore_kinds(edge, edge_ptr[s], edge_ptr[s + 1], base_kind, kind)
+        swap_rows(before, s)
+        restore_kinds(edits, s, kinds)
         if not room:
             return s
-    return last
-
-
-@njit(cache=True, nogil=True)
-def root_rows(roots, base, pair_ptr, pair_node, pair_row, result):
-    """The row of every subgraph's roots; -1 where it has none."""
-    for s in range(len(roots)):
-        for i in range(roots.shape[1]):
-            v = roots[s, i]
-            if v < 0:
-                result[s, i] = -1
-                continue
-            result[s, i] = base[v]
-            for q in range(pair_ptr[s], pair_ptr[s + 1]):
-                if pair_node[q] == v:
-                    result[s, i] = pair_row[q]
-
-
-@njit(cache=True, nogil=True)
-def deltas(
-    first, last, keeps, base, pair_ptr, pair_node, pair_row, items, slots, hashes, heads, stored, size, result
-):  # fmt: skip
-    """What a subgraph's pool has more (or less) than its graph's: distinct lists of (row, net count).
-
-    For a subgraph that keeps nodes, its whole pool. A base row below 0 is in no pool, so nothing takes it away again.
-    """
-    for s in range(first, last):
-        begin, end = pair_ptr[s], pair_ptr[s + 1]
-        if size[0] + 1 >= len(hashes) or size[1] + 2 * (end - begin) > len(stored):
-            return s
-        length = 0
-        for q in range(begin, end):
-            if not keeps[s] and base[pair_node[q]] >= 0:
-                items[length] = np.int64(base[pair_node[q]]) * 2  # odd: one more; even: one less
-                length += 1
-            if pair_row[q] >= 0:
-                items[length] = np.int64(pair_row[q]) * 2 + 1
-                length += 1
-        sort_items(items, length)
-        kept = 0
-        at = 0
-        while at < length:
-            r = items[at] >> np.int64(1)
-            net = 0
-            while at < length and (items[at] >> np.int64(1)) == r:
-                net += 2 * (items[at] & np.int64(1)) - 1
-                at += 1
-            if net != 0:
-                items[kept] = pack(r, net)
-                kept += 1
-        result[s] = intern(0, items, kept, slots, hashes, heads, stored, size)
-    return last
+    return len(pair_ptr) - 1

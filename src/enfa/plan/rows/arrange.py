@@ -3,17 +3,17 @@
 Compiling numbers the rows of a table as it meets them, by chunks of graphs, unedited graphs first. A batch reads rows
 graph by graph, from the last table downwards. Numbered in that order, the rows of a graph that no earlier one has lie side by
 side in every table: slices find them in fewer places of the memory, and the differences that a file stores are smaller.
-Rows that many graphs use come first, so that nothing stands between those of one graph, or of two (``enfa.plan.slicing.runs``).
+Rows that many graphs use come first, so that nothing stands between those of one graph, or of two (``enfa.plan.cutting.find``).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from enfa.plan.rows._arrange import renumber
+from enfa.plan.cutting.find import mates_of, owners_of
+from enfa.plan.keys._intern import renumber
+from enfa.plan.keys.intern import KeyTable, packed
 from enfa.plan.rows.distinct import StepRows
-from enfa.plan.rows.intern import KeyTable, packed
-from enfa.plan.slicing.runs import is_chain, mates_of, owners_of
 from enfa.plan.slicing.wanted import Numbers, Wanted, items_of
 from enfa.plan.step import Program
 
@@ -78,7 +78,7 @@ def arrange_steps(rows: list[StepRows], program: Program) -> None:
     """In place. Cost: some passes over the tables."""
     owners: list[np.ndarray | None] = [None] * len(rows)
     of_lists: np.ndarray | None = None
-    if is_chain(program):
+    if program.layers:  # only chains have runs
         of_lists, owners[:-2] = owners_of(rows, mates_of(rows))
     orders, arranger = [Order(found.keys, owner) for found, owner in zip(rows, owners)], Arranger()
     for number in reversed(range(len(rows))):

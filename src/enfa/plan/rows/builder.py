@@ -8,15 +8,14 @@ rows of the next table are found by comparing with it, and left out of plans: no
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from enfa.edits import Edits
 from enfa.graphs import GraphSet
+from enfa.plan.keys.intern import KeyTable, packed
 from enfa.plan.rows import hubs
+from enfa.plan.rows._groups import Edges, Edited, Kinds, Reach, Scratch
 from enfa.plan.rows._walk import base_rows, start_pairs, walk
-from enfa.plan.rows.intern import KeyTable, packed
 from enfa.plan.rows.pairs import PairRows
 
 __all__ = ["Builder", "start_kinds"]
@@ -37,6 +36,7 @@ class Builder:
 
     def __init__(self, graphs: GraphSet, edits: Edits) -> None:
         self.graphs, self.edits = graphs, edits
+        self.edited = Edited.of(edits)
         self.roots = np.zeros((edits.num_subgraphs, 0), np.int64) if edits.root is None else edits.root
         self.items = np.empty(int(np.diff(graphs.in_ptr).max(initial=0)), np.int64)
         largest = int(np.diff(graphs.node_ptr).max(initial=0))
@@ -58,51 +58,44 @@ class Builder:
         if degrees:  # everything that a deleted node sends to
             gone = e.node[e.node_value < 0]
             room += int((g.out_ptr[gone + 1] - g.out_ptr[gone]).sum())
-        ptr, node, row = np.zeros(e.num_subgraphs + 1, np.int64), np.empty(room, np.int32), np.empty(room, np.int32)
+        pairs = PairRows.with_room(base, room, e.kept)
         table.reserve(room, room)
-        start_pairs(
-            kind, base, degrees, g.in_ptr, g.src, g.out_ptr, g.out_dst, g.dst,
-            e.kept, e.node_ptr, e.node, e.node_value, e.edge_ptr, e.edge, e.edge_value, *table.arrays, ptr, node, row,
-        )  # fmt: skip
-        return PairRows(base, ptr, node[: ptr[-1]], row[: ptr[-1]], e.kept)
+        start_pairs(kind, degrees, Edges.of(g), self.edited, table.arrays, pairs)
+        return pairs.cut()
 
     def over_graphs(self, row: np.ndarray, kind: np.ndarray, table: KeyTable) -> np.ndarray:
         """Messages over the unedited graphs: the row of every node from ``row``, its number in the table read."""
         g = self.graphs
         table.reserve(g.num_nodes, g.num_edges)
         result = np.empty(g.num_nodes, np.int32)
-        base_rows(row, g.in_ptr, g.src, kind, self.items, *table.arrays, result)
+        base_rows(row, Edges.of(g), kind, self.items, table.arrays, result)
         return result
 
     def over_subgraphs(self, before: PairRows, edges: bool, table: KeyTable, depth: int = -1) -> PairRows:
         """Messages within subgraphs. ``depth`` is that of :func:`~enfa.plan.rows._walk.walk`."""
-        g, e, base_kind = self.graphs, replace(self.edits, keeps=before.complete), self.edge_kinds(edges)
+        g, base_kind, edits = self.graphs, self.edge_kinds(edges), self.edited
         if not edges:  # edges that are only marked are not edited
-            e = replace(e, edge_value=np.minimum(e.edge_value, 0))
+            edits = edits._replace(edge_value=np.minimum(edits.edge_value, 0))
         if depth < 0:
-            hubs.check_pairs(g, e, before.ptr, before.node)
+            hubs.check_pairs(g, self.edits, before)
         # where every subgraph lists all of its nodes, there are no base rows
         base = np.full_like(before.base, -1) if before.complete.all() else self.over_graphs(before.base, base_kind, table)
-        seen, reach = np.full(g.num_nodes, -1, np.int64), np.full(g.num_nodes, -1, np.int64)
-        kind, need = base_kind.copy(), np.array([0, 0, 0, hubs.LOOKED_AT])
-        order = hubs.sorted_edges(g, before.base, base_kind)
-        listed = before.ptr, before.node, before.row
-        changes = hubs.changes(g, e, self.roots, depth, before.base, kind, *listed, table.shared)
-        ptr, done = np.zeros_like(before.ptr), 0
-        node, row = (np.empty(2 * len(before.node) + 1024, np.int32) for _ in range(2))
-        while done < e.num_subgraphs:
-            done = walk(
-                done, e.num_subgraphs, before.complete, self.roots, depth, before.base, base, seen, reach, g.in_ptr, g.src,
-                order, kind, base_kind, g.out_ptr, g.out_dst, g.dst, e.edge_ptr, e.edge, e.edge_value, *listed,
-                self.items, self.candidates, self.queue, need, *changes, *table.arrays, ptr, node, row,
-            )  # fmt: skip
-            if done < e.num_subgraphs:
+        kinds, need, done = Kinds(base_kind.copy(), base_kind), np.array([0, 0, 0, hubs.LOOKED_AT]), 0
+        within = Reach(self.roots, depth, np.full(g.num_nodes, -1), self.queue)
+        given = Edges.of(g), kinds, edits
+        changes = hubs.changes(g, *given, within, before, table.shared)
+        scratch = Scratch(np.full(g.num_nodes, -1), self.items, self.candidates)
+        after = PairRows.with_room(base, 2 * len(before.node) + 1024, before.complete)
+        while done < len(before.complete):
+            done = walk(done, *given, within, before, changes, scratch, need, table.arrays, after)
+            if done < len(before.complete):
+                used = int(after.ptr[done] + need[0])
                 if need[0] < 0 or table.size[1] + need[1] > hubs.STORED:
                     raise hubs.too_many_messages(g, int(table.size[1] + need[1]), int(need[2]))
-                if ptr[done] + need[0] > hubs.STORED:
-                    raise hubs.too_many_pairs(g, int(ptr[done] + need[0]))
+                if used > hubs.STORED:
+                    raise hubs.too_many_pairs(g, used)
                 table.reserve(int(need[0]) + 1, int(need[1]))
-                if ptr[done] + need[0] > len(node):
-                    extra = max(int(need[0]), len(node) // 2)
-                    node, row = (np.concatenate([a, np.empty(extra, np.int32)]) for a in (node, row))
-        return PairRows(base, ptr, node[: ptr[-1]].copy(), row[: ptr[-1]].copy(), before.complete)
+                if used > len(after.node):
+                    after = after.grown(max(int(need[0]), len(after.node) // 2))
+        after = after.cut()
+        return after._replace(node=after.node.copy(), row=after.row.copy())

@@ -14,11 +14,11 @@ import numpy as np
 
 from enfa.edits import Edits
 from enfa.graphs import GraphSet
+from enfa.plan.keys.intern import KeyTable, packed
 from enfa.plan.reference.loops import check_loops
 from enfa.plan.reference.roots import about_nodes, own_subgraphs, rooted, single_roots
 from enfa.plan.rows._pairs import count_by_graph
 from enfa.plan.rows.builder import Builder
-from enfa.plan.rows.intern import KeyTable, packed
 from enfa.plan.rows.pairs import PairRows
 from enfa.plan.step import Program, Step
 
@@ -164,9 +164,7 @@ class Steps:
         rows.count_ptr, rows.count_row, rows.count = ptr, row[: ptr[-1]].copy(), count[: ptr[-1]].copy()
 
 
-def step_rows_of(
-    graphs: GraphSet, edits: Edits, program: Program, kind: np.ndarray, shared: bool = True
-) -> list[StepRows]:
+def step_rows_of(graphs: GraphSet, edits: Edits, program: Program, kind: np.ndarray, shared: bool = True) -> list[StepRows]:
     """The distinct rows of every step. ``kind`` is from :func:`~enfa.plan.rows.builder.start_kinds`.
 
     Not ``shared``: the rows of ENFA as published (Eq. 3-5). Every pair that reads something edited has a row of its own, and

@@ -8,13 +8,19 @@ be stored, before any is. What is beyond :data:`STORED` is refused.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from enfa.edits import Edits
 from enfa.graphs import GraphSet
+from enfa.plan.keys.intern import KeyTable, packed
+from enfa.plan.rows._groups import Edges, Edited, Hubs, HubScratch, Kinds, Reach
 from enfa.plan.rows._hubs import hub_changes
 from enfa.plan.rows._walk import HUB
-from enfa.plan.rows.intern import KeyTable, packed
+
+if TYPE_CHECKING:
+    from enfa.plan.rows.pairs import PairRows
 
 __all__ = ["LOOKED_AT", "STORED", "changes", "check_pairs", "sorted_edges", "too_many_messages", "too_many_pairs"]
 
@@ -36,43 +42,28 @@ def sorted_edges(graphs: GraphSet, row: np.ndarray, kind: np.ndarray) -> np.ndar
     return order
 
 
-def changes(
-    graphs: GraphSet,
-    edits: Edits,
-    roots: np.ndarray,
-    depth: int,
-    base: np.ndarray,
-    kind: np.ndarray,
-    pair_ptr: np.ndarray,
-    pair_node: np.ndarray,
-    pair_row: np.ndarray,
-    shared: bool = True,
-) -> tuple[np.ndarray, ...]:
-    """What :func:`~enfa.plan.rows._walk.walk` takes of hubs: for each subgraph the hubs that it changes a little, and
-    the number of each change; the row of each change, not known so far; scratch.
+def changes(graphs: GraphSet, edges: Edges, kinds: Kinds, edits: Edited, within: Reach, pairs: PairRows, shared: bool) -> Hubs:
+    """What :func:`~enfa.plan.rows._walk.walk` takes of hubs: for each subgraph those that it changes a little.
 
     Cost: one pass over what affected nodes send to hubs. Refuses a layer that would have to store too many messages. Not
     ``shared``: none, for equal changes make rows of their own.
     """
-    g, subs, degree = graphs, edits.num_subgraphs, np.diff(graphs.in_ptr)
-    ptr, nothing = np.zeros(subs + 1, np.int64), np.empty(0, np.int32)
+    g, subs, degree = graphs, len(pairs.complete), np.diff(graphs.in_ptr)
+    order, ptr, nothing = sorted_edges(g, pairs.base, kinds.base), np.zeros(subs + 1, np.int64), np.empty(0, np.int32)
     change_of = np.full(g.num_nodes, -1, np.int32)
     into_hubs = int(degree[degree > HUB].sum()) if shared else 0
     if into_hubs == 0:
-        return ptr, nothing, nothing, nothing, change_of
+        return Hubs(order, ptr, nothing, nothing, nothing, change_of)
     table, node, change = KeyTable(), np.empty(1024, np.int32), np.empty(1024, np.int32)
-    reach, count, start = np.full(g.num_nodes, -1, np.int64), np.zeros(g.num_nodes, np.int64), np.empty(g.num_nodes, np.int64)
-    found, changed, removed, added, items = (np.empty(2 * into_hubs + 2, np.int64) for _ in range(5))
     to_hub = g.out_edge[degree[g.out_dst] > HUB]
     to_ptr = np.concatenate([[0], np.cumsum(np.bincount(g.src[to_hub], minlength=g.num_nodes))])
-    touched, queue = np.empty(int((degree > HUB).sum()), np.int64), np.empty(g.num_nodes, np.int64)
+    count, start, touched = np.zeros(g.num_nodes, np.int64), np.empty(g.num_nodes, np.int64), np.flatnonzero(degree > HUB)
+    room = (np.empty(2 * into_hubs + 2, np.int64) for _ in range(5))
+    scratch = HubScratch(pairs.base.copy(), to_ptr, to_hub, count, start, touched, *room)
+    within = within._replace(stamp=np.full(g.num_nodes, -1))
     need, done = np.zeros(3, np.int64), 0
     while done < subs:
-        done = hub_changes(
-            done, subs, edits.kept, roots, depth, base.copy(), base, reach, g.in_ptr, g.src, g.dst, kind.copy(), kind,
-            g.out_ptr, to_ptr, to_hub, edits.edge_ptr, edits.edge, edits.edge_value, pair_ptr, pair_node, pair_row, queue,
-            count, start, touched, found, changed, removed, added, items, *table.arrays, ptr, node, change, need,
-        )  # fmt: skip
+        done = hub_changes(done, edges, kinds, edits, within, pairs, scratch, table.arrays, ptr, node, change, need)
         if done < subs:
             table.reserve(int(need[1]) + 1, int(need[2]))
             if ptr[done] + need[1] > len(node):
@@ -80,7 +71,7 @@ def changes(
                 node, change = (np.concatenate([a, np.empty(extra, np.int32)]) for a in (node, change))
     if need[0] > STORED:
         raise too_many_messages(g, int(need[0]))
-    return ptr, node, change, np.full(max(len(table), 1), -1, np.int32), change_of
+    return Hubs(order, ptr, node, change, np.full(max(len(table), 1), -1, np.int32), change_of)
 
 
 def _largest_hub(graphs: GraphSet) -> str:
@@ -90,19 +81,16 @@ def _largest_hub(graphs: GraphSet) -> str:
     return f"node {hub - graphs.node_ptr[graph]} of graph {graph} has {degree[hub]} incoming edges"
 
 
-_INSTEAD = (
-    "Draw fewer subgraphs (Subsample), use fewer layers, leave out some edges, or raise the limit where there is "
-    "memory"
-)
+_INSTEAD = "Draw fewer subgraphs (Subsample), use fewer layers, leave out some edges, or raise the limit where there is memory"
 
 
-def check_pairs(graphs: GraphSet, edits: Edits, pair_ptr: np.ndarray, pair_node: np.ndarray) -> None:
+def check_pairs(graphs: GraphSet, edits: Edits, pairs: PairRows) -> None:
     """Refuse a layer after which too many pairs may be affected: whatever the affected nodes send to, and themselves."""
-    sends = np.concatenate([[0], np.cumsum(np.diff(graphs.out_ptr)[pair_node])])
-    reached = np.diff(sends[pair_ptr]) + np.diff(edits.edge_ptr)
-    pairs = np.minimum(np.diff(pair_ptr) + np.where(edits.kept, 0, reached), np.diff(graphs.node_ptr)[edits.graph])
-    if int(pairs.sum()) > STORED:
-        raise too_many_pairs(graphs, int(pairs.sum()))
+    sends = np.concatenate([[0], np.cumsum(np.diff(graphs.out_ptr)[pairs.node])])
+    reached = np.where(pairs.complete, 0, np.diff(sends[pairs.ptr]) + np.diff(edits.edge_ptr))
+    affected = int(np.minimum(np.diff(pairs.ptr) + reached, np.diff(graphs.node_ptr)[edits.graph]).sum())
+    if affected > STORED:
+        raise too_many_pairs(graphs, affected)
 
 
 def too_many_pairs(graphs: GraphSet, pairs: int) -> ValueError:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from enfa.edits import Edits
 from enfa.graphs import GraphSet
+from enfa.plan.keys.intern import KeyTable, packed
 from enfa.plan.rows import hubs
-from enfa.plan.rows._pairs import join_pairs, list_all, pass_between, place_all
-from enfa.plan.rows._walk import deltas, root_rows
-from enfa.plan.rows.intern import KeyTable, packed
+from enfa.plan.rows._groups import Bags, Edges
+from enfa.plan.rows._pairs import deltas, join_pairs, list_all, pass_between, place_all, root_rows
 
 __all__ = ["PairRows"]
 
 
-@dataclass
-class PairRows:
+class PairRows(NamedTuple):
     """``base[v]``, unless subgraph s lists another row for v, or -1: it lacks the node.
 
     A ``complete`` subgraph lists all of its nodes and has no others.
@@ -28,6 +27,21 @@ class PairRows:
     node: np.ndarray  # int32
     row: np.ndarray  # int32
     complete: np.ndarray  # bool [S]
+
+    @staticmethod
+    def with_room(base: np.ndarray, room: int, complete: np.ndarray) -> PairRows:
+        """For so many rows, to be written by a kernel."""
+        ptr, node, row = np.zeros(len(complete) + 1, np.int64), np.empty(room, np.int32), np.empty(room, np.int32)
+        return PairRows(base, ptr, node, row, complete)
+
+    def grown(self, more: int) -> PairRows:
+        """With room for so many more."""
+        node, row = (np.concatenate([old, np.empty(more, np.int32)]) for old in (self.node, self.row))
+        return self._replace(node=node, row=row)
+
+    def cut(self) -> PairRows:
+        """Without the room that is left."""
+        return self._replace(node=self.node[: self.ptr[-1]], row=self.row[: self.ptr[-1]])
 
     def unlisted(self, graphs: GraphSet, edits: Edits) -> np.ndarray:
         """int64 [N]: in how many subgraphs a node has its base row."""
@@ -59,7 +73,7 @@ class PairRows:
         subs, done = len(self.ptr) - 1, 0
         result, items = np.empty(subs, np.int32), np.empty(2 * int(np.diff(self.ptr).max(initial=0)), np.int64)
         while done < subs:
-            done = deltas(done, subs, self.complete, base, self.ptr, self.node, self.row, items, *table.arrays, result)
+            done = deltas(done, self._replace(base=base), items, table.arrays, result)
             if done < subs:
                 table.reserve(2, 2 * int(self.ptr[done + 1] - self.ptr[done]))
         return result
@@ -67,7 +81,7 @@ class PairRows:
     def at(self, nodes: np.ndarray) -> np.ndarray:
         """int32: the rows of ``nodes[s]`` in every subgraph s; -1 where that is -1."""
         found = np.empty(nodes.shape, np.int32)
-        root_rows(nodes, self.base, self.ptr, self.node, self.row, found)
+        root_rows(nodes, self, found)
         return found
 
     def completed(self, graphs: GraphSet, edits: Edits) -> PairRows:
@@ -82,12 +96,10 @@ class PairRows:
                 f"{8 * room / 2**30:.1f} GiB a step, as what is spread from subgraphs or passed along them differs in each. "
                 f"Draw fewer subgraphs (Subsample) or smaller ones (EgoNets), or raise the limit where there is memory"
             )
-        ptr, node, row = np.zeros_like(self.ptr), np.empty(room, np.int32), np.empty(room, np.int32)
-        list_all(
-            graphs.node_ptr[edits.graph], nodes, self.complete, self.base.copy(), self.ptr, self.node, self.row, ptr, node, row
-        )
         none = np.full_like(self.base, -1)  # in the table to come, numbers of this one mean something else
-        return PairRows(none, ptr, node[: ptr[-1]], row[: ptr[-1]], np.ones_like(self.complete))
+        new = PairRows.with_room(none, room, np.ones_like(self.complete))
+        list_all(graphs.node_ptr[edits.graph], nodes, self._replace(base=self.base.copy()), new)
+        return new.cut()
 
     def placed(self, graphs: GraphSet, edits: Edits) -> np.ndarray:
         """int32: the row of every pair, by subgraph and then by node."""
@@ -106,7 +118,7 @@ class PairRows:
     def of_subgraphs(self, rows: np.ndarray) -> PairRows:
         """Every pair has its subgraph's row: no two subgraphs need have anything in common. ``self`` is :meth:`completed`."""
         row = np.repeat(rows.astype(np.int32), np.diff(self.ptr))
-        return replace(self, base=np.full_like(self.base, -1), row=row)
+        return self._replace(base=np.full_like(self.base, -1), row=row)
 
     def joined(self, other: PairRows, table: KeyTable) -> PairRows:
         """The rows of both, looked up in ``table``."""
@@ -114,26 +126,23 @@ class PairRows:
         there, base = (self.base >= 0) & (other.base >= 0), np.full(len(self.base), -1, np.int32)
         base[there] = table.add(self.base[there], np.arange(there.sum() + 1), packed(other.base[there], 0 * other.base[there]))
         complete, room = self.complete | other.complete, len(self.node) + len(other.node)
-        ptr, node, row = np.zeros_like(self.ptr), np.empty(room, np.int32), np.empty(room, np.int32)
+        new = PairRows.with_room(base, room, complete)
         table.reserve(room, room)
-        both = (p for side in (self, other) for p in (side.base.copy(), side.ptr, side.node, side.row, side.complete))
-        join_pairs(*both, base, np.full(len(base), -1, np.int64), *table.arrays, ptr, node, row)
-        return PairRows(base, ptr, node[: ptr[-1]], row[: ptr[-1]], complete)
+        both = (side._replace(base=side.base.copy()) for side in (self, other))
+        join_pairs(*both, np.full(len(base), -1, np.int64), table.arrays, new)
+        return new.cut()
 
     def between(
         self, graphs: GraphSet, edits: Edits, root: np.ndarray, own: np.ndarray, kind: np.ndarray, table: KeyTable
     ) -> PairRows:
         """Messages between subgraphs whose roots are neighbours, looked up in ``table``."""
-        whole = self.completed(graphs, edits)
+        whole, bags = self.completed(graphs, edits), Bags(graphs.node_ptr, edits.sub_ptr, root, own)
         size = np.diff(graphs.node_ptr) * np.diff(edits.sub_ptr)
         dense = np.full(int(size.max(initial=0)), -1, np.int32)
         items = np.empty(int(np.diff(graphs.in_ptr).max(initial=0)), np.int64)
         row, done = np.empty_like(whole.row), 0
         while done < graphs.num_graphs:
-            done = pass_between(
-                done, graphs.node_ptr, edits.sub_ptr, root, own, graphs.in_ptr, graphs.src, kind,
-                whole.ptr, whole.node, whole.row, dense, items, *table.arrays, row,
-            )  # fmt: skip
+            done = pass_between(done, bags, Edges.of(graphs), kind, whole, dense, items, table.arrays, row)
             if done < graphs.num_graphs:
                 subs = slice(edits.sub_ptr[done], edits.sub_ptr[done + 1])
                 pairs = np.diff(whole.ptr)[subs]

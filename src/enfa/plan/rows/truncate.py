@@ -11,9 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from enfa.plan.arrays import tensor
+from enfa.plan.derived.maps import lowered
+from enfa.plan.keys.intern import KeyTable, packed
+from enfa.plan.links import Sums
 from enfa.plan.rows.distinct import StepRows
-from enfa.plan.rows.intern import KeyTable, packed
-from enfa.plan.slicing._slice import coalesce
 from enfa.plan.slicing.alone import merged
 from enfa.plan.step import Program, Step
 
@@ -21,31 +23,24 @@ __all__ = ["first_layers", "shorter"]
 
 
 def _layers(program: Program) -> int:
-    """How many steps of messages there are between the start and the pools, where there is nothing else."""
     if program.unshared is not None:
         raise ValueError(
             f"Expected rows that are shared in all steps to cut layers off, got none shared from step {program.unshared} on: "
             f"compile with unshared=None"
         )
-    layers = len(program.steps) - 3
-    edges = [step.edges for step in program.steps[1:-2]]
-    chain = [Step("propagate", "pairs", (i,), edges[i]) for i in range(len(edges))]
-    pools = [Step("pool", "subgraphs", (layers,)), Step("pool", "graphs", (layers + 1,))]
-    if layers < 1 or list(program.steps[1:]) != [*chain, *pools]:
+    if not program.layers:
         raise ValueError(
             f"Expected steps that pass messages one after the other and pool the last to cut layers off, got\n{program}"
         )
-    return layers
+    return program.layers
 
 
-def _lowered(lists: KeyTable, row: np.ndarray) -> tuple[KeyTable, np.ndarray]:
+def _lowered(lists: KeyTable, row: np.ndarray, rows: int) -> tuple[KeyTable, np.ndarray]:
     """Lists of (row, net count), the rows translated: the table of those that differ, and the number of each."""
-    size, ptr = int(lists.size[1]), np.zeros_like(lists.item_ptr)
-    items = np.empty(int(np.diff(lists.item_ptr).max(initial=0)), np.int64)
-    new_row, new_count = np.empty(size, np.int64), np.empty(size, np.int64)
-    end = coalesce(lists.item_ptr, row[lists.a], lists.b, items, ptr, new_row, new_count)
+    sums = lowered(Sums(tensor(lists.item_ptr), tensor(lists.a), tensor(lists.b)), tensor(row), rows)
+    ptr, row, count = (part.numpy() for part in (sums.ptr, sums.row, sums.count))
     table = KeyTable()
-    return table, table.add(lists.own, ptr, packed(new_row[:end], new_count[:end]))
+    return table, table.add(lists.own, ptr, packed(row, count))
 
 
 def shorter(program: Program, count: int) -> Program:
@@ -88,7 +83,7 @@ def first_layers(rows: list[StepRows], program: Program, count: int) -> list[Ste
     found = [replace(kept) for kept in rows[: count + 1]]
     if counted is not None:
         found[-1].count_ptr, found[-1].count_row, found[-1].count = counted
-    lists, of_list = _lowered(pool.lists, row)
+    lists, of_list = _lowered(pool.lists, row, len(rows[count].keys))
     pools, graphs = KeyTable(), KeyTable()
     of_pool = pools.absorb(pool.keys, item_map=of_list)
     of_graph = graphs.absorb(whole.keys, item_map=of_pool)

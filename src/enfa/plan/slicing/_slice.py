@@ -7,15 +7,13 @@ are therefore split (first gather, then number), ask for memory ahead, and have 
 import numpy as np
 from numba import njit
 
-from enfa.plan.rows._intern import first_half, pack, second_half, sort_items
-from enfa.plan.rows._prefetch import prefetch
+from enfa.plan.keys._intern import first_half, second_half
+from enfa.plan.keys._prefetch import prefetch
 
 __all__ = [
     "add_sums",
     "add_up",
-    "coalesce",
     "collect",
-    "counting_sort",
     "descend",
     "enter_counts",
     "enter_runs",
@@ -179,44 +177,3 @@ def add_sums(ptr, row, count, weight, total):
     for n in range(len(ptr) - 1):
         for k in range(ptr[n], ptr[n + 1]):
             total[_U(row[k])] += count[k] * weight[n]
-
-
-@njit(cache=True, nogil=True)
-def counting_sort(index, ptr, entry):
-    """For each value of ``index`` the entries that have it, in order. ``ptr`` comes zeroed."""
-    for i in range(len(index)):
-        ptr[index[i] + 1] += 1
-    for v in range(len(ptr) - 1):
-        ptr[v + 1] += ptr[v]
-    at = ptr[:-1].copy()
-    for i in range(len(index)):
-        v = index[i]
-        entry[at[v]] = i
-        at[v] += 1
-
-
-@njit(cache=True, nogil=True)
-def coalesce(ptr, row, count, items, new_ptr, new_row, new_count):
-    """Add up equal rows of every list and drop those whose counts cancel. Returns the new length.
-
-    ``items`` is scratch as long as the longest list.
-    """
-    end = 0
-    for n in range(len(ptr) - 1):
-        begin, length = ptr[n], ptr[n + 1] - ptr[n]
-        for k in range(length):
-            items[k] = pack(row[begin + k], count[begin + k])
-        sort_items(items, length)
-        at = 0
-        while at < length:
-            r = items[at] >> np.int64(32)
-            net = 0
-            while at < length and (items[at] >> np.int64(32)) == r:
-                net += np.int32(items[at] & np.int64(0xFFFFFFFF))
-                at += 1
-            if net != 0:
-                new_row[end] = r
-                new_count[end] = net
-                end += 1
-        new_ptr[n + 1] = end
-    return end

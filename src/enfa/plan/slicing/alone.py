@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from enfa.plan.keys.intern import KeyTable
 from enfa.plan.rows._pairs import count_by_graph
 from enfa.plan.rows.distinct import StepRows
-from enfa.plan.rows.intern import KeyTable
 from enfa.plan.slicing.wanted import items_of
 from enfa.plan.step import Program, Step
 

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from enfa.plan.rows.intern import KeyTable
+from enfa.plan.keys.intern import KeyTable
 from enfa.plan.slicing.wanted import Numbers, Wanted, firsts_of, items_of, starts_of
 
 __all__ = ["Held"]

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 from enfa.plan.arrays import tensor
+from enfa.plan.keys.intern import KeyTable
 from enfa.plan.links import Links, Sums
 from enfa.plan.rows.distinct import StepRows
-from enfa.plan.rows.intern import KeyTable
 from enfa.plan.slicing._slice import add_sums, add_up, enter_counts
 from enfa.plan.slicing.held import Held
 from enfa.plan.slicing.sources import Bags

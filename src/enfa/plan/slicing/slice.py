@@ -14,8 +14,8 @@ from enfa.graphs import GraphSet
 from enfa.plan.arrays import tensor
 from enfa.plan.derived.lowered import lowered_keys
 from enfa.plan.derived.order import each_once
+from enfa.plan.keys.intern import KeyTable
 from enfa.plan.rows.distinct import StepRows
-from enfa.plan.rows.intern import KeyTable
 from enfa.plan.slicing.held import Held
 from enfa.plan.slicing.making import Making
 from enfa.plan.slicing.sources import Bags, Sources

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from enfa.plan.rows.intern import KeyTable
+from enfa.plan.keys.intern import KeyTable
 from enfa.plan.slicing._slice import collect, descend, enter_runs, gather, look_up, measure
 
 __all__ = ["Numbers", "Wanted", "firsts_of", "items_of", "starts_of"]
@@ -72,10 +72,6 @@ class Wanted:
             rest = ids[known:]
             self.count = collect(rest, self.numbers.number, self.base, self.found, self.count, rest)
         return ids
-
-    def known(self, ids: np.ndarray) -> np.ndarray:
-        """int32: the new numbers of some rows, below 0 for those that are not wanted."""
-        return self.numbers.number[ids] - self.base
 
     def add_owns(self, table: KeyTable, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mark the own rows of some keys; return their new numbers, and where the keys' items will begin."""

@@ -24,14 +24,13 @@ import numpy as np
 from enfa.edits import Edits
 from enfa.graphs import GraphSet
 from enfa.graphs.names import unknown
-from enfa.report.bags._count import edges_by_hop, subgraph_edges
-from enfa.report.bags.hops import pivot_hops
+from enfa.plan.rows._groups import Edges, Edited
+from enfa.report.bags._hops import Scratch, count_by_hop
 
 __all__ = ["LAYOUTS", "Bags", "count_bags", "stored_bags"]
 
 LAYOUTS = ("paper", "esan")
 _INT = 8  # bytes
-_PAIRS = 20_000_000  # (subgraph, node) pairs per chunk of graphs
 
 
 @dataclass(frozen=True)
@@ -53,27 +52,13 @@ class Bags:
     edge_mark_columns: int
 
 
-def _chunks(graphs: GraphSet, edits: Edits) -> list[np.ndarray]:
-    part = np.cumsum(np.diff(edits.sub_ptr) * np.diff(graphs.node_ptr)) // _PAIRS
-    return np.split(np.arange(graphs.num_graphs), np.flatnonzero(np.diff(part)) + 1)
-
-
 def count_bags(graphs: GraphSet, edits: Edits, hops: int) -> Bags:
-    """Count up to pivot hop ``hops``. Memory: the ego nets of some graphs with 20 million pairs at a time."""
-    left = np.zeros(edits.num_subgraphs, np.int64)
-    subgraph_edges(
-        edits.sub_ptr, np.diff(graphs.edge_ptr), edits.kept, graphs.in_ptr, graphs.src, graphs.out_ptr,
-        graphs.out_edge, edits.node_ptr, edits.node, edits.node_value, edits.edge_ptr, edits.edge, edits.edge_value,
-        np.full(graphs.num_nodes, -1), np.full(graphs.num_edges, -1), left,
-    )  # fmt: skip
+    """Count up to pivot hop ``hops``. Cost: the size of the ego nets, of which one is there at a time."""
     rows, edges = np.zeros(hops + 1, np.int64), np.zeros(hops + 1, np.int64)
-    for chunk in _chunks(graphs, edits):
-        g, e = graphs.subset(chunk), edits.subset(graphs, chunk)
-        near = pivot_hops(g, e, hops)
-        edges_by_hop(
-            near.ptr, near.node, near.hop, g.in_ptr, g.src, e.edge_ptr, e.edge, e.edge_value,
-            np.full(g.num_nodes, -1), np.zeros(g.num_nodes, np.int64), np.full(g.num_edges, -1), rows, edges,
-        )  # fmt: skip
+    left = count_by_hop(
+        edits.kept, np.diff(graphs.edge_ptr)[edits.graph], Edges.of(graphs), graphs.out_edge, Edited.of(edits),
+        Scratch.of(graphs.num_nodes, graphs.num_edges), rows, edges,
+    )  # fmt: skip
     pairs = np.diff(graphs.node_ptr)[edits.graph]
     width = graphs.x.dtype.itemsize
     return Bags(
@@ -83,7 +68,7 @@ def count_bags(graphs: GraphSet, edits: Edits, hops: int) -> Bags:
         subgraphs=edits.num_subgraphs,
         pairs=int(pairs.sum()),
         rows=int(edits.sizes(graphs).sum()),
-        sub_edges=int(left.sum()),
+        sub_edges=int(left),
         rows_within=np.cumsum(rows).tolist(),
         edges_within=np.cumsum(edges).tolist(),
         feature_bytes=graphs.x.shape[1] * width,

@@ -16,8 +16,8 @@ from enfa.nn.bag import make_plan
 from enfa.plan.check import KINDS
 from enfa.report.data import Source
 from enfa.report.measure.model import build
+from enfa.report.measure.store import Store
 from enfa.report.settings import POLICIES, Settings
-from enfa.report.store import Store
 from enfa.testing import differences
 from enfa.testing.same import _distance, _run, _scales
 
@@ -48,9 +48,7 @@ def is_exact(result: dict[str, Any]) -> bool:
     # two roundings of one sum differ by a few units in the last place even where neither is the better one. Gradients
     # tell nothing here: where float32 rounds a sum to the other side of a ReLU's corner, they jump, in every plan
     close = all(
-        result["float32"][q][k] <= max(4 * result["float32"][q]["full"], ROUNDING)
-        for q in ("output", "buffer")
-        for k in plans
+        result["float32"][q][k] <= max(4 * result["float32"][q]["full"], ROUNDING) for q in ("output", "buffer") for k in plans
     )
     return promised and close
 

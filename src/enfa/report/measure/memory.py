@@ -1,14 +1,15 @@
-"""Peak memory of one step."""
+"""Peak memory of one step, and what there is for it."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-__all__ = ["does_not_fit", "estimate", "peak_bytes"]
+__all__ = ["does_not_fit", "estimate", "free_bytes", "peak_bytes"]
 
 
 def peak_bytes(step: Callable[[], object], device: str) -> int:
@@ -48,3 +49,15 @@ def does_not_fit(error: BaseException) -> bool:
     return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or (
         isinstance(error, RuntimeError) and ("out of memory" in str(error) or "can't allocate memory" in str(error))
     )
+
+
+def free_bytes(device: str) -> int:
+    """Memory that a step may take: four fifths of what is free."""
+    if device == "cuda":
+        return int(0.8 * torch.cuda.mem_get_info()[0])
+    info = Path("/proc/meminfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("MemAvailable"):
+                return int(0.8 * 1024 * int(line.split()[1]))
+    return 8 << 30

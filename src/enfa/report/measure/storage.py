@@ -7,8 +7,8 @@ from typing import Any
 
 from enfa.datasets import Benchmark
 from enfa.report.data import Source
+from enfa.report.measure.store import Store
 from enfa.report.settings import POLICIES, Settings
-from enfa.report.store import Store
 
 __all__ = ["BREAKDOWN", "measure_breakdown", "measure_table"]
 

@@ -17,12 +17,11 @@ from enfa.nn.models.base import SubgraphGNN
 from enfa.plan.check import KINDS
 from enfa.plan.table import Plan
 from enfa.report.data import Source
-from enfa.report.hardware import free_bytes
 from enfa.report.measure.batch_size import data_bytes, largest_within
-from enfa.report.measure.memory import does_not_fit, estimate, peak_bytes
+from enfa.report.measure.memory import does_not_fit, estimate, free_bytes, peak_bytes
 from enfa.report.measure.model import build, make_step
+from enfa.report.measure.store import Store
 from enfa.report.settings import DATASETS, POLICIES, Settings
-from enfa.report.store import Store
 
 __all__ = ["Case", "cases", "epoch_seconds", "measure_time"]
 

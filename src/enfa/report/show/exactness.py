@@ -35,9 +35,7 @@ def show_exactness(stored: dict[str, Any]) -> Section:
     results = stored["results"]
     settings = stored["settings"]
     wrong = [key for key, r in results.items() if not is_exact(r)]
-    largest = {
-        q: max(r["float64"][q][kind] for r in results.values() for kind in ("ego", "distinct")) for q in QUANTITIES
-    }
+    largest = {q: max(r["float64"][q][kind] for r in results.values() for kind in ("ego", "distinct")) for q in QUANTITIES}
     ok = not wrong
     graphs = span(r["graphs"] for r in results.values()) if results else "0"
     note = figure_note(
@@ -109,6 +107,4 @@ def _summary(results: dict[str, Any]) -> list[list[str]]:
             value = max(kinds["ego"], kinds["distinct"])
             wrong, before = line.get(quantity, (False, 0.0))
             line[quantity] = wrong or not value <= limit_of(kinds), max(before, value)
-    return [
-        [*key, *(("✗ " if line[q][0] else "") + tiny(line[q][1]) for q in QUANTITIES)] for key, line in worst.items()
-    ]
+    return [[*key, *(("✗ " if line[q][0] else "") + tiny(line[q][1]) for q in QUANTITIES)] for key, line in worst.items()]

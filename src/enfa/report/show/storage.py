@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from enfa.report.figures import COLOURS, grouped
+from enfa.report.pages.figures import COLOURS, grouped
 from enfa.report.show.page import Figure, Headline, Panel, Section, Table
 from enfa.report.show.words import LEGEND, bytes_text, figure_note, span
 
@@ -47,9 +47,7 @@ def _panel(results: dict[str, Any], dataset: str) -> Panel:
 
 
 def _saved(results: dict[str, Any], kind: str) -> dict[tuple[str, int], float]:
-    return {
-        (key, e["layers"]): e["saved_percent"] for key, r in results.items() for e in r["entries"] if e["kind"] == kind
-    }
+    return {(key, e["layers"]): e["saved_percent"] for key, r in results.items() for e in r["entries"] if e["kind"] == kind}
 
 
 def _percent(value: float) -> str:

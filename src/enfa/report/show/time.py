@@ -9,8 +9,8 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from enfa.report.figures import COLOURS, grouped, log_axis
 from enfa.report.measure.time import Case
+from enfa.report.pages.figures import COLOURS, grouped, log_axis
 from enfa.report.show.page import Figure, Headline, Panel, Section, Table
 from enfa.report.show.words import KIND_NAMES, LEGEND, bytes_text, figure_note, span, times
 

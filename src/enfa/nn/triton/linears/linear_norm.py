@@ -1,0 +1,153 @@
+"""relu(norm(linear(x) + plus)) as one operation: two to four kernels forwards, three to five backwards.
+
+Where a program holds the whole weight, the product's kernel takes the statistics of what it writes. Backwards, the gradient
+of the linear's outputs is not stored there: it is made row by row, and used for the inputs' and the weight's gradient at
+once. The bias has none: the norm takes every shift away.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from enfa.nn.cuda.side_stream import Aside, lend
+from enfa.nn.triton.linears.products import TILE, add_parts, block, precision, stages, tall_times
+from enfa.nn.triton.linears.split import Halves, split_weight
+from enfa.nn.triton.linears.turned import turn_times, turns
+from enfa.nn.triton.linears.wide import Normed, weight_parts, wide_times
+from enfa.nn.triton.norm import (
+    Running,
+    gradient_sums,
+    normalise,
+    scaling_of,
+    statistics,
+    statistics_room,
+    turn_gradient,
+)
+from enfa.nn.triton.norm_kernels import above_relu, load_scaling, row_gradients, total_gradients
+from enfa.nn.triton.sums import accumulator, row_shares
+
+__all__ = ["Normed", "linear_norm"]
+
+SHARES = 256
+
+
+@triton.jit(do_not_specialize=["R", "share", "num_parts"])
+def _backward_kernel(
+    grad, z, x, w, copies, saved, total_in, weight, bias, parts_in, out, of_plus, of_params, parts_out, R, share, num_parts,
+    N: tl.constexpr, K: tl.constexpr, AFFINE: tl.constexpr, RELU: tl.constexpr, INPUTS: tl.constexpr, PLUS: tl.constexpr,
+    PRECISION: tl.constexpr, ACC: tl.constexpr, PARTS: tl.constexpr,
+    ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr,
+):  # fmt: skip
+    """From the gradient behind the ReLU to those of the norm's parameters, of x [R, K], and of w [N, K] by shares."""
+    part = tl.program_id(0)
+    cols = tl.arange(0, COLS)
+    inside = cols < N
+    k = tl.arange(0, DEPTH)
+    plain, times = total_gradients(parts_in, of_params, num_parts, cols, inside, part == 0, N, PARTS)
+    mean, rstd = tl.load(saved + cols, inside, 0), tl.load(saved + N + cols, inside, 0)
+    scale, shift = load_scaling(rstd, weight, bias, cols, inside, AFFINE, ACC, COLS)
+    total = tl.load(total_in)
+    whole = tl.load(w + cols[:, None] * K + k[None, :], inside[:, None] & (k < K)[None, :], 0)
+    of_weight = tl.zeros((COLS, DEPTH), ACC)
+    end = tl.minimum((part + 1) * share, R)
+    for start in range(part * share, end, ROWS):
+        rows = start + tl.arange(0, ROWS)
+        here = rows < end
+        long = rows.to(tl.int64)[:, None]
+        mask = here[:, None] & inside[None, :]
+        above, normal = above_relu(grad, z, long * N + cols[None, :], mask, mean, rstd, scale, shift, RELU, ACC)
+        of_z = row_gradients(above, normal, copies, rows, here, total, plain, times, scale, ACC)
+        of_z = tl.where(mask, of_z, 0)
+        if PLUS:
+            tl.store(of_plus + long * N + cols[None, :], of_z.to(of_plus.dtype.element_ty), mask)
+        held = here[:, None] & (k < K)[None, :]
+        if INPUTS:
+            of_x = tl.dot(of_z, whole, input_precision=PRECISION, out_dtype=ACC)
+            tl.store(out + long * K + k[None, :], of_x.to(out.dtype.element_ty), held)
+        inputs = tl.load(x + long * K + k[None, :], held, 0)
+        of_weight = tl.dot(tl.trans(of_z), inputs, of_weight, input_precision=PRECISION, out_dtype=ACC)
+    place = parts_out + part.to(tl.int64) * N * K + cols[:, None] * K + k[None, :]
+    tl.store(place, of_weight, inside[:, None] & (k < K)[None, :])
+
+
+def _weight_gradient(of_z: Tensor, x: Tensor, *before: Any) -> Tensor:
+    """Of a wide weight, and zeros for the bias behind it."""
+    shares = weight_parts(of_z, x, normed=Normed(*before) if before else None)
+    return add_parts(shares, of_z.shape[1], torch.float32)
+
+
+class _LinearNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, w: Tensor, b: Tensor | None, plus: Tensor | None, weight: Tensor | None, bias: Tensor | None,
+        copies: Tensor, eps: float, relu: bool, running: Running | None, before: Normed | None, later: bool, beside: Aside,
+    ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+        x, outs, split = x.contiguous(), len(w), split_weight(w)
+        plus = None if plus is None else plus.contiguous()
+        if split is None:
+            assert before is None, "the kernels for narrow weights normalise nothing that they read"
+            parts, share = row_shares(len(x), TILE, SHARES)
+            stats = statistics_room(x, parts, outs)
+            z = tall_times(x, w, b, False, plus=plus, stats=(copies, *stats), shares=(parts, share))
+        else:  # a program that holds a wide tile has no registers left for statistics
+            z = wide_times(x, split, w.shape, b, False, normed=before, plus=plus)
+            stats = statistics(z, copies)
+        out, saved, total = normalise(z, copies, *stats, weight, bias, eps, relu, running, later)
+        ctx.save_for_backward(x, w, weight, bias, copies, z, saved, total, *(split or (None, None)), *(before or ()))
+        ctx.relu, ctx.biased, ctx.beside = relu, b is not None, beside
+        ctx.set_materialize_grads(False)
+        ctx.mark_non_differentiable(saved, total)
+        return out, saved, total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+        x, w, weight, bias, copies, z, saved, total, halves, back, *before = ctx.saved_tensors
+        grad, (outs, ins) = grad.contiguous(), w.shape
+        sums = gradient_sums(grad, z, saved, weight, bias, ctx.relu)
+        inputs, added = ctx.needs_input_grad[0], ctx.needs_input_grad[3]
+        if halves is None:
+            parts, share = row_shares(len(x), TILE, SHARES)
+            of_x, of_z = torch.empty_like(x) if inputs else None, torch.empty_like(z) if added else None
+            of_params = torch.empty(2, outs, dtype=saved.dtype if weight is None else weight.dtype, device=x.device)
+            shares = torch.empty(parts, outs * ins, dtype=saved.dtype, device=x.device)
+            _backward_kernel[(parts,)](
+                grad, z, x, w, copies, saved, total, *scaling_of(saved, weight, bias), sums, x if of_x is None else of_x,
+                z if of_z is None else of_z, of_params, shares, len(x), share, len(sums) // 2,
+                N=outs, K=ins, AFFINE=weight is not None, RELU=ctx.relu, INPUTS=inputs, PLUS=added, PRECISION=precision(),
+                ACC=accumulator(x.dtype), PARTS=triton.next_power_of_2(len(sums) // 2), ROWS=TILE, COLS=block(outs),
+                DEPTH=block(ins), num_warps=4, num_stages=stages(x, 2),
+            )  # fmt: skip
+            of_w = add_parts(shares, outs, w.dtype)
+        else:
+            known = (grad, z, copies, saved, total, weight, bias, sums, ctx.relu)
+            split = Halves(halves, back)
+            if inputs and turns(outs, ins):
+                of_z, of_params, of_x = turn_times(*known, split, ins)
+            else:
+                of_z, of_params = turn_gradient(*known)
+                of_x = wide_times(of_z, split, w.shape, None, True) if inputs else None
+            of_w = ctx.beside.run(_weight_gradient, of_z, x, *before)
+        of_weight, of_bias = (None, None) if weight is None else of_params.unbind(0)
+        of_b = of_w[outs * ins :] if ctx.biased else None
+        of_plus = of_z if added else None
+        return of_x, of_w[: outs * ins].view(outs, ins), of_b, of_plus, of_weight, of_bias, *(None,) * 7
+
+
+def linear_norm(
+    x: Tensor, w: Tensor, b: Tensor | None, weight: Tensor | None, bias: Tensor | None, copies: Tensor, eps: float,
+    relu: bool, running: Running | None, *, plus: Tensor | None = None, before: Normed | None = None, later: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """As :func:`~enfa.nn.triton.norm.counted_norm` of ``x @ w.T + b + plus``.
+
+    With ``later`` the rows come as they are in front of the norm, for another linear that is told of the norm ``before``
+    its inputs and normalises them as it reads them. The gradient between the two is that of normalised rows.
+    """
+    w, b, beside = lend(w, b)
+    return _LinearNorm.apply(x, w, b, plus, weight, bias, copies, eps, relu, running, before, later, beside)

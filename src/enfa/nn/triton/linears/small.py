@@ -1,0 +1,122 @@
+"""A linear over few rows, and the ReLU behind it: one kernel forwards, one backwards.
+
+Heads have a row per graph and edge features one per kind of edge. There launches are what costs, and libraries made for
+large products start up to five kernels for each.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from enfa.nn.triton.linears.products import gated, precision
+from enfa.nn.triton.sums import accumulator
+
+__all__ = ["MOST_ROWS", "small_linear"]
+
+MOST_ROWS = 1024
+TILE = {"ROWS": 32, "COLS": 32, "DEPTH": 64}
+
+
+@triton.jit(do_not_specialize=["R"])
+def _small_forward_kernel(
+    x, w, bias, out, R,
+    N: tl.constexpr, K: tl.constexpr, BIAS: tl.constexpr, RELU: tl.constexpr, PRECISION: tl.constexpr,
+    ACC: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr,
+):  # fmt: skip
+    """out [R, N] = x [R, K] times the transpose of w [N, K]."""
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
+    there, inside = (rows < R)[:, None], (cols < N)[None, :]
+    total = tl.zeros((ROWS, COLS), ACC)
+    for first in range(0, K, DEPTH):
+        k = first + tl.arange(0, DEPTH)
+        a = tl.load(x + rows[:, None] * K + k[None, :], there & (k < K)[None, :], 0)
+        b = tl.load(w + cols[None, :] * K + k[:, None], inside & (k < K)[:, None], 0)
+        total = tl.dot(a, b, total, input_precision=PRECISION, out_dtype=ACC)
+    if BIAS:
+        total += tl.load(bias + cols, cols < N, 0).to(ACC)[None, :]
+    if RELU:
+        total = tl.where(total <= 0, 0, total)  # not the maximum, which hides NaN
+    tl.store(out + rows[:, None] * N + cols[None, :], total.to(out.dtype.element_ty), there & inside)
+
+
+@triton.jit(do_not_specialize=["R", "of_inputs"])
+def _small_backward_kernel(
+    grad, out, x, w, of_x, of_w, of_b, R, of_inputs,
+    N: tl.constexpr, K: tl.constexpr, BIAS: tl.constexpr, RELU: tl.constexpr, PRECISION: tl.constexpr,
+    ACC: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr,
+):  # fmt: skip
+    """The first ``of_inputs`` programs make a tile of the inputs' gradient each, the others one of the weight's."""
+    program = tl.program_id(0)
+    across: tl.constexpr = (K + COLS - 1) // COLS
+    total = tl.zeros((ROWS, COLS), ACC)
+    if program < of_inputs:
+        rows = (program // across) * ROWS + tl.arange(0, ROWS)
+        k = (program % across) * COLS + tl.arange(0, COLS)
+        there, inside = (rows < R)[:, None], (k < K)[None, :]
+        for first in range(0, N, DEPTH):
+            n = first + tl.arange(0, DEPTH)
+            a = gated(grad, out, rows[:, None] * N + n[None, :], there & (n < N)[None, :], RELU)
+            b = tl.load(w + n[:, None] * K + k[None, :], (n < N)[:, None] & inside, 0)
+            total = tl.dot(a, b, total, input_precision=PRECISION, out_dtype=ACC)
+        tl.store(of_x + rows[:, None] * K + k[None, :], total.to(of_x.dtype.element_ty), there & inside)
+    else:
+        number = program - of_inputs
+        n = (number // across) * ROWS + tl.arange(0, ROWS)
+        k = (number % across) * COLS + tl.arange(0, COLS)
+        there, inside = (n < N)[:, None], (k < K)[None, :]
+        sums = tl.zeros((DEPTH, ROWS), ACC)
+        for first in range(0, R, DEPTH):
+            rows = first + tl.arange(0, DEPTH)
+            here = rows < R
+            a = gated(grad, out, rows[:, None] * N + n[None, :], here[:, None] & (n < N)[None, :], RELU)
+            b = tl.load(x + rows[:, None] * K + k[None, :], here[:, None] & inside, 0)
+            total = tl.dot(tl.trans(a), b, total, input_precision=PRECISION, out_dtype=ACC)
+            if BIAS:
+                sums += a.to(ACC)
+        tl.store(of_w + n[:, None] * K + k[None, :], total.to(of_w.dtype.element_ty), there & inside)
+        if BIAS:
+            tl.store(of_b + n, tl.sum(sums, 0).to(of_b.dtype.element_ty), (n < N) & (number % across == 0))
+
+
+class _Small(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool) -> Tensor:
+        x, (outs, ins) = x.contiguous(), weight.shape
+        out = x.new_empty(len(x), outs)
+        grid = (triton.cdiv(len(x), TILE["ROWS"]), triton.cdiv(outs, TILE["COLS"]))
+        _small_forward_kernel[grid](
+            x, weight, weight if bias is None else bias, out, len(x), N=outs, K=ins, BIAS=bias is not None, RELU=relu,
+            PRECISION=precision(), ACC=accumulator(x.dtype), num_warps=4, **TILE,
+        )  # fmt: skip
+        ctx.save_for_backward(x, weight, out)
+        ctx.relu, ctx.biased = relu, bias is not None
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight, out = ctx.saved_tensors
+        grad, (outs, ins) = grad.contiguous(), weight.shape
+        of_x = torch.empty_like(x) if ctx.needs_input_grad[0] else None
+        of_w = torch.empty_like(weight)
+        of_b = weight.new_empty(outs) if ctx.biased else None
+        across = triton.cdiv(ins, TILE["COLS"])
+        of_inputs = across * triton.cdiv(len(x), TILE["ROWS"]) if of_x is not None else 0
+        _small_backward_kernel[(of_inputs + across * triton.cdiv(outs, TILE["ROWS"]),)](
+            grad, out, x, weight, x if of_x is None else of_x, of_w, of_w if of_b is None else of_b, len(x), of_inputs,
+            N=outs, K=ins, BIAS=ctx.biased, RELU=ctx.relu, PRECISION=precision(), ACC=accumulator(x.dtype),
+            num_warps=4, **TILE,
+        )  # fmt: skip
+        return of_x, of_w, of_b, None
+
+
+def small_linear(x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool) -> Tensor:
+    """``x @ weight.T + bias``, with ``relu`` behind it, for at most MOST_ROWS rows (more would take long, not fail)."""
+    return _Small.apply(x, weight, bias, relu)

@@ -1,0 +1,85 @@
+"""The gradient in front of a norm, times the weight of the linear before it, in one pass over the rows.
+
+For weights of which a program holds all columns, but that are too wide to be held as a whole: then the row's gradient is
+made once, stored for the weight's gradient, and multiplied while it is at hand.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from enfa.nn.triton.linears.split import Halves, halves, scales, times_halves
+from enfa.nn.triton.norm import scaling_of
+from enfa.nn.triton.norm_kernels import above_relu, load_scaling, row_gradients, total_gradients
+
+__all__ = ["turn_times", "turns"]
+
+WIDTH = 128
+TILE = {"ROWS": 64, "DEPTH": 32, "num_warps": 4, "num_stages": 3}
+
+
+@triton.jit(do_not_specialize=["num_parts"])
+def _totals_kernel(parts_in, of_params, num_parts, C: tl.constexpr, PARTS: tl.constexpr, COLS: tl.constexpr):
+    cols = tl.program_id(0) * COLS + tl.arange(0, COLS)
+    total_gradients(parts_in, of_params, num_parts, cols, cols < C, cols < C, C, PARTS)
+
+
+@triton.jit(do_not_specialize=["R"])
+def _turned_kernel(
+    grad, z, copies, saved, total_in, weight, bias, of_params, w, back, of_z, of_x, R,
+    N: tl.constexpr, K: tl.constexpr, AFFINE: tl.constexpr, RELU: tl.constexpr,
+    ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr,
+):  # fmt: skip
+    """of_z [R, N], and of_x [R, K] = of_z times w [N, K], which comes in halves."""
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    here = rows < R
+    long = rows.to(tl.int64)[:, None]
+    k = tl.arange(0, COLS)
+    total = tl.load(total_in)
+    result = tl.zeros((ROWS, COLS), tl.float32)
+    for first in range(0, N, DEPTH):
+        n = first + tl.arange(0, DEPTH)
+        inside = n < N
+        mask = here[:, None] & inside[None, :]
+        mean, rstd = tl.load(saved + n, inside, 0), tl.load(saved + N + n, inside, 0)
+        scale, shift = load_scaling(rstd, weight, bias, n, inside, AFFINE, tl.float32, DEPTH)
+        times, plain = tl.load(of_params + n, inside, 0), tl.load(of_params + N + n, inside, 0)
+        place = long * N + n[None, :]
+        above, normal = above_relu(grad, z, place, mask, mean, rstd, scale, shift, RELU, tl.float32)
+        a = tl.where(mask, row_gradients(above, normal, copies, rows, here, total, plain, times, scale, tl.float32), 0)
+        tl.store(of_z + place, a, mask)
+        up, down = scales(tl.max(tl.abs(a), 1))
+        upper, lower = halves(a * up[:, None])
+        at = w + n[:, None] * K + k[None, :]
+        held = inside[:, None] & (k < K)[None, :]
+        result += times_halves(upper, lower, tl.load(at, held, 0), tl.load(at + N * K, held, 0)) * down[:, None]
+    result *= tl.load(back + k, k < K, 0)[None, :]
+    tl.store(of_x + long * K + k[None, :], result, here[:, None] & (k < K)[None, :])
+
+
+def turns(outs: int, ins: int) -> bool:
+    """Whether :func:`turn_times` can be used for a weight [outs, ins]."""
+    return ins <= WIDTH and outs <= 2 * WIDTH
+
+
+def turn_times(
+    grad: Tensor, z: Tensor, copies: Tensor, saved: Tensor, total: Tensor, weight: Tensor | None, bias: Tensor | None,
+    sums: Tensor, relu: bool, split: Halves, ins: int,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """The gradients of z [R, N], of weight and bias [2, N], and of the linear's inputs [R, ins]. All float32."""
+    rows, outs = z.shape
+    of_z, of_x = torch.empty_like(z), z.new_empty(rows, ins)
+    of_params = torch.empty(2, outs, dtype=torch.float32, device=z.device)
+    parts = len(sums) // 2
+    _totals_kernel[(triton.cdiv(outs, 16),)](
+        sums, of_params, parts, C=outs, PARTS=max(16, triton.next_power_of_2(parts)), COLS=16
+    )
+    _turned_kernel[(triton.cdiv(rows, TILE["ROWS"]),)](
+        grad, z, copies, saved, total, *scaling_of(saved, weight, bias), of_params, split.parts[1],
+        split.back[outs:], of_z, of_x, rows, N=outs, K=ins, AFFINE=weight is not None, RELU=relu,
+        COLS=max(16, triton.next_power_of_2(ins)), **TILE,
+    )  # fmt: skip
+    return of_z, of_params, of_x

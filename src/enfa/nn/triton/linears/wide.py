@@ -1,0 +1,170 @@
+"""Products of tall tables with weights too wide for a program to hold, and gradients of weights of any width."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from enfa.nn.triton.linears.products import block, gated, stages
+from enfa.nn.triton.linears.split import Halves, halves, row_scales, scales, times_halves
+from enfa.nn.triton.norm import scaling_of
+from enfa.nn.triton.norm_kernels import load_scaling, normalised
+from enfa.nn.triton.sums import row_shares
+
+__all__ = ["Normed", "weight_parts", "wide_times"]
+
+
+class Normed(NamedTuple):
+    """A counted norm and the ReLU behind it, for kernels that normalise what they read."""
+
+    saved: Tensor  # [3, K]: mean, 1 / standard deviation, variance
+    weight: Tensor | None
+    bias: Tensor | None
+    copies: Tensor  # [R]
+
+
+@triton.jit
+def _load_normed(
+    x, place, mask, counted, saved, weight, bias, k, K: tl.constexpr, AFFINE: tl.constexpr, DEPTH: tl.constexpr
+):  # fmt: skip
+    """As normalise_kernel writes them: a row that stands for nothing comes out as the bias, whatever it holds."""
+    inside = k < K
+    mean, rstd = tl.load(saved + k, inside, 0), tl.load(saved + K + k, inside, 0)
+    scale, shift = load_scaling(rstd, weight, bias, k, inside, AFFINE, tl.float32, DEPTH)
+    value = tl.where(counted, tl.load(x + place, mask, 0), mean[None, :])
+    return tl.where(mask, normalised(value, mean, scale, shift, True), 0)
+
+
+@triton.jit(do_not_specialize=["R"])
+def _wide_kernel(
+    x, gate, saved, weight, bias, copies, w, back, shift, plus, out, R,
+    K: tl.constexpr, N: tl.constexpr, NORMED: tl.constexpr, AFFINE: tl.constexpr, GATED: tl.constexpr,
+    SHIFTED: tl.constexpr, PLUS: tl.constexpr, RELU: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
+    DEPTH: tl.constexpr,
+):  # fmt: skip
+    """out [R, N] = x [R, K] times w [K, N], which comes in halves; and what is added to it.
+
+    The last rows first: x was written from the first to the last, and the cache holds what was written last.
+    """
+    rows = (tl.num_programs(0) - 1 - tl.program_id(0)) * ROWS + tl.arange(0, ROWS)
+    n = tl.program_id(1) * COLS + tl.arange(0, COLS)
+    here, inside = (rows < R)[:, None], (n < N)[None, :]
+    long = rows.to(tl.int64)[:, None]
+    total = tl.zeros((ROWS, COLS), tl.float32)
+    counted = here
+    if NORMED:
+        counted = (tl.load(copies + rows, rows < R, 0) > 0)[:, None]
+    for first in range(0, K, DEPTH):
+        k = first + tl.arange(0, DEPTH)
+        mask = here & (k < K)[None, :]
+        if NORMED:
+            a = _load_normed(x, long * K + k[None, :], mask, counted, saved, weight, bias, k, K, AFFINE, DEPTH)
+        else:
+            a = gated(x, gate, long * K + k[None, :], mask, GATED)
+        up, down = scales(tl.max(tl.abs(a), 1))
+        upper, lower = halves(a * up[:, None])
+        at = w + k[:, None] * N + n[None, :]
+        held = (k < K)[:, None] & inside
+        total += times_halves(upper, lower, tl.load(at, held, 0), tl.load(at + K * N, held, 0)) * down[:, None]
+    total *= tl.load(back + n, n < N, 0)[None, :]
+    if SHIFTED:
+        total += tl.load(shift + n, n < N, 0)[None, :]
+    if PLUS:
+        total += tl.load(plus + long * N + n[None, :], here & inside, 0)
+    if RELU:
+        total = tl.where(total <= 0, 0, total)  # not the maximum, which hides NaN
+    tl.store(out + long * N + n[None, :], total, here & inside)
+
+
+@triton.jit(do_not_specialize=["R"])
+def _weight_kernel(
+    grad, gate, x, saved, weight, bias, copies, parts, R,
+    N: tl.constexpr, K: tl.constexpr, NORMED: tl.constexpr, AFFINE: tl.constexpr, GATED: tl.constexpr,
+    SUMS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr,
+):  # fmt: skip
+    """parts [share of the rows, N * K]: the share's grad^T x; where SUMS, the sums of grad [N] behind it."""
+    part = tl.program_id(0)
+    blocks: tl.constexpr = (K + COLS - 1) // COLS
+    n = (tl.program_id(1) // blocks) * ROWS + tl.arange(0, ROWS)
+    k = (tl.program_id(1) % blocks) * COLS + tl.arange(0, COLS)
+    total = tl.zeros((ROWS, COLS), tl.float32)
+    sums = tl.zeros((DEPTH, ROWS), tl.float32)
+    tiles = tl.cdiv(R, DEPTH)
+    for tile in range(part, tiles, tl.num_programs(0)):
+        r = (tiles - 1 - tile) * DEPTH + tl.arange(0, DEPTH)
+        here = (r < R)[:, None]
+        long = r.to(tl.int64)[:, None]
+        a = gated(grad, gate, long * N + n[None, :], here & (n < N)[None, :], GATED)
+        mask = here & (k < K)[None, :]
+        if NORMED:
+            counted = (tl.load(copies + r, r < R, 0) > 0)[:, None]
+            b = _load_normed(x, long * K + k[None, :], mask, counted, saved, weight, bias, k, K, AFFINE, COLS)
+        else:
+            b = tl.load(x + long * K + k[None, :], mask, 0)
+        up_a, up_b, down = row_scales(tl.max(tl.abs(a), 1), tl.max(tl.abs(b), 1))
+        upper_a, lower_a = halves(a * up_a[:, None])
+        upper_b, lower_b = halves(b * up_b[:, None])
+        total += times_halves(tl.trans(upper_a), tl.trans(lower_a), upper_b, lower_b) * down
+        if SUMS:
+            sums += a
+    size: tl.constexpr = N * K + (N if SUMS else 0)
+    place = parts + part.to(tl.int64) * size
+    tl.store(place + n[:, None] * K + k[None, :], total, (n < N)[:, None] & (k < K)[None, :])
+    if SUMS:
+        tl.store(place + N * K + n, tl.sum(sums, 0), (n < N) & (tl.program_id(1) % blocks == 0))
+
+
+def _one_tile(columns: int) -> bool:
+    """Whether a tile of 128 columns, some of them empty, is read once where two of 64 would be read twice."""
+    return 64 < columns <= 128
+
+
+def _arguments(x: Tensor, normed: Normed | None) -> tuple[Tensor, ...]:
+    """Statistics, weight, bias and copies of the norm, or anything for a kernel that reads none."""
+    return (x, x, x, x) if normed is None else (normed.saved, *scaling_of(*normed[:3]), normed.copies)
+
+
+def wide_times(
+    x: Tensor, split: Halves, shape: torch.Size, bias: Tensor | None, transposed: bool, *, gate: Tensor | None = None,
+    relu: bool = False, normed: Normed | None = None, plus: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """``x @ weight.T + bias + plus`` for a weight [outs, ins], or with ``transposed`` ``x @ weight``; and a ReLU behind it.
+
+    ``gate``: x counts where this is above 0. ``normed``: what x goes through first.
+    """
+    outs, ins = shape
+    k, n = (outs, ins) if transposed else (ins, outs)
+    out = x.new_empty(len(x), n)
+    rows, cols = (64, 128) if _one_tile(n) or n % 128 == 0 else (128, block(n))
+    # without spilling, three programs to a processor instead of two; rows that are not aligned need more registers
+    most: dict[str, Any] = {"maxnreg": 168} if n % 128 == 0 and gate is None and k % 4 == 0 else {}
+    _wide_kernel[(triton.cdiv(len(x), rows), triton.cdiv(n, cols))](
+        x, x if gate is None else gate, *_arguments(x, normed), split.parts[int(transposed)],
+        split.back[outs:] if transposed else split.back, x if bias is None else bias, x if plus is None else plus, out, len(x),
+        K=k, N=n, NORMED=normed is not None, AFFINE=normed is not None and normed.weight is not None,
+        GATED=gate is not None, SHIFTED=bias is not None, PLUS=plus is not None, RELU=relu,
+        ROWS=rows, COLS=cols, DEPTH=32, num_warps=4, num_stages=3, **most,
+    )  # fmt: skip
+    return out
+
+
+def weight_parts(
+    grad: Tensor, x: Tensor, *, gate: Tensor | None = None, sums: bool = False, normed: Normed | None = None
+) -> Tensor:
+    """[shares, N * K]: ``grad.T @ x``, by shares of the rows; with ``sums`` those of grad [N] behind it."""
+    n, k = grad.shape[1], x.shape[1]
+    whole = all(_one_tile(size) or size % 128 == 0 for size in (n, k))
+    rows, cols, warps = (128, 128, 8) if whole else (block(n), block(k, 128), 4)
+    parts, _ = row_shares(len(x), 32, 128 if n * k <= 2**15 else 64)
+    out = torch.empty(parts, n * k + n * sums, device=x.device)
+    _weight_kernel[(parts, triton.cdiv(n, rows) * triton.cdiv(k, cols))](
+        grad, grad if gate is None else gate, x, *_arguments(x, normed), out, len(x), N=n, K=k,
+        NORMED=normed is not None, AFFINE=normed is not None and normed.weight is not None,
+        GATED=gate is not None, SUMS=sums, ROWS=rows, COLS=cols, DEPTH=32, num_warps=warps,
+        num_stages=3 if gate is None else stages(x, 3),
+    )  # fmt: skip
+    return out

@@ -1,0 +1,46 @@
+"""The same sections as Markdown, with the figures as PNG files beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from enfa.report.pages.figures import figure_png
+from enfa.report.show.page import Section, Table
+
+__all__ = ["write_markdown"]
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _table(table: Table) -> list[str]:
+    lines = [f"| {' | '.join(map(_cell, table.header))} |", "|" + "---|" * len(table.header)]
+    lines += [f"| {' | '.join(map(_cell, row))} |" for row in table.rows]
+    if table.folded:
+        lines = [f"<details><summary>{table.title}: all numbers</summary>", "", *lines, "", "</details>"]
+    else:
+        lines = [f"### {table.title}", "", *lines]
+    return [*lines, "", f"*{table.note}*", ""] if table.note else [*lines, ""]
+
+
+def write_markdown(path: Path, title: str, lead: str, sections: Sequence[Section], footer: str) -> None:
+    """``report.md``, and ``figures/NAME.png`` for every figure."""
+    (path.parent / "figures").mkdir(exist_ok=True)
+    lines = [f"# {title}", "", lead, ""]
+    headlines = [h for section in sections for h in section.headlines]
+    lines += [f"- **{h.value}** {h.what}" + (f" ({h.beside})" if h.beside else "") for h in headlines]
+    for section in sections:
+        lines += ["", f"## {section.title}", ""]
+        for sentence in section.sentences:
+            lines += [sentence, ""]
+        if section.html:
+            lines += ["Step through the layers in [index.html](index.html).", ""]
+        for figure in section.figures:
+            figure_png(figure, path.parent / "figures" / f"{figure.name}.png")
+            picture = f"![{figure.title}](figures/{figure.name}.png)"
+            lines += [f"### {figure.title}", "", picture, "", f"*{figure.note}*", ""]
+        for table in section.tables:
+            lines += _table(table)
+    path.write_text("\n".join([*lines, "---", "", footer, ""]))
