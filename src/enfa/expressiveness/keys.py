@@ -8,10 +8,10 @@ import numpy as np
 
 from enfa.edits import Edits
 from enfa.graphs import GraphSet
+from enfa.plan.keys.intern import KeyTable, packed
 from enfa.plan.reference.loops import check_loops
 from enfa.plan.rows.builder import start_kinds
 from enfa.plan.rows.distinct import StepRows, Steps
-from enfa.plan.rows.intern import KeyTable, packed
 from enfa.plan.rows.pairs import PairRows
 from enfa.plan.step import Program, Step
 

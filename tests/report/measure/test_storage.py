@@ -3,11 +3,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from enfa.report.measure.hardware import measured_on
 from typer.testing import CliRunner
 
 from enfa.cli.app import app
 from enfa.datasets import from_npz
+from enfa.report.machine import machine
 from enfa.report.measure.storage import measure_breakdown, measure_table
 from enfa.report.measure.store import Store
 from enfa.report.settings import POLICIES, TINY
@@ -29,7 +29,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_agrees_with_enfa_storage(path: Path, tmp_path: Path) -> None:
     settings = TINY.to(datasets=("EXP",), storage_graphs=None, layers=(2, 3))
-    store = Store(tmp_path / "results", settings, measured_on("cpu"))
+    store = Store(tmp_path / "results", settings, machine())
     keys = list(measure_table(lambda name: from_npz(path, name=name), settings, store))
     assert keys == [f"EXP | {policy}" for policy in POLICIES]
     out = str(tmp_path / "storage.json")
@@ -43,7 +43,7 @@ def test_agrees_with_enfa_storage(path: Path, tmp_path: Path) -> None:
 
 def test_breakdown_counts_nothing_twice(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = TINY.to(datasets=("EXP",), layers=(2, 3))
-    store = Store(tmp_path / "results", settings, measured_on("cpu"))
+    store = Store(tmp_path / "results", settings, machine())
     read: list[str] = []
 
     def source(name: str):  # type: ignore[no-untyped-def]
