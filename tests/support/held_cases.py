@@ -295,5 +295,6 @@ CASES: dict[str, Forward] = {
 }  # fmt: skip
 AUTOCAST = {
     **{f"autocast {place}": _of_pairs(_autocast(place)) for place in range(6)},
-    "read in autocast": _of_pairs(_read_in_autocast), "added in autocast": _of_pairs(_added_in_autocast),
+    "read in autocast": _of_pairs(_read_in_autocast),
+    "added in autocast": _of_pairs(_added_in_autocast),
 }

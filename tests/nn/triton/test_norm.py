@@ -88,6 +88,7 @@ def _calls(modules: Modules, device: str, monkeypatch: pytest.MonkeyPatch, read:
         return both(*args, before=before, later=later, **more)
 
     monkeypatch.setattr("enfa.nn.triton.linears.linear_norm.linear_norm", linear_norm)
+
     def norm(*args):
         found.append("norm later" if args[-1] is True else "norm")
         return alone(*args)
