@@ -29,7 +29,8 @@ def predict(
     batch_size: Annotated[int, typer.Option(min=1, help="Graphs at a time.")] = 32,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
 ) -> None:
-    """Predict with a trained model: a line per graph, with the probability of every class or task.
+    """Predict with a trained model: a line per graph, with the probability of every class or task, or the number that was
+    learned (of nodes a line each), in the units of the data.
 
     Says on standard error what the model was trained on: dataset, policy, epoch and the metric it reached there.
     """

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import Any, Literal, get_type_hints
 
+from enfa.datasets import names
+from enfa.datasets.tu import TU_NAMES
 from enfa.graphs.names import check_file_name, unknown
 from enfa.graphs.numbers import real, whole
 from enfa.nn.models.registry import MODELS
@@ -38,7 +40,10 @@ class Config:
     ValueError: Expected a setting that exists, got 'epoch' (did you mean 'epochs'?)
     """
 
-    dataset: str = _setting("a name that enfa.datasets.load knows, or the path of an .npz file")
+    dataset: str = _setting(
+        f"by name ({', '.join(name for name in names() if name not in TU_NAMES)}, {TU_NAMES[0]} or another of the TU "
+        "collection), or the path of an .npz file"
+    )
     root: str = _setting("folder of the raw files (or of NAME.npz)", "data")
     metric: Literal["accuracy", "rocauc", "ap", "mae", "mse", "r2"] | None = _setting(
         "for an .npz file: another than its labels suggest (mae, mse and r2 for numbers)", None

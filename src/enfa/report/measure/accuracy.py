@@ -32,7 +32,7 @@ def read_accuracy(folder: Path) -> dict[str, Any]:
 
         results = Results.load(path)
         summary, config = results.summary(), results.config
-        if summary is None:
+        if summary is None or not summary.percent:  # errors are no accuracy: docs/results.md has them
             continue
         found[f"{config.dataset} | {config.policy.replace('_', ' ')} | {config.model.upper()}"] = {
             "metric": results.records[0].metric,
