@@ -57,7 +57,7 @@ def lists(case: Case, data: Dataset, size: int) -> Iterator[tuple[str, list[str]
             "gine backwards": lambda: gine._backward(grad, table, edge, merged.backward),
         }
         if kinds is None:
-            calls["gine both"] = lambda: gine.both_gradients(grad, table, edge, merged.backward)
+            calls["gine both"] = lambda: gine.both_gradients(grad, table, edge, None, merged.backward)
         else:
             by_kind = kinds.to("cuda")
             calls["gine edges"] = lambda: gine._edge_gradient(grad, table, edge, by_kind)

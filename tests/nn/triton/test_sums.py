@@ -72,6 +72,26 @@ def test_gine(check, kinds: int, rows: int, channels: int, dtype: torch.dtype) -
     check.near(results[1], results[0], MOST[dtype])
 
 
+@pytest.mark.parametrize(("kinds", "channels", "dtype"), [(1, 1, torch.float64), (4, 96, torch.float32), (9, 130, torch.float64)])
+def test_gine_whose_own_rows_are_scaled(check, kinds: int, channels: int, dtype: torch.dtype) -> None:
+    """1 + eps times, and eps has a gradient; one row is the own row, and the sender, of most, so that its list is long."""
+    rows, outs = 7, 90
+    ptr = _ptr(torch.randint(0, 6, (outs,)).tolist())
+    row, kind = torch.randint(0, rows, (int(ptr[-1]),)), torch.randint(0, kinds, (int(ptr[-1]),))
+    own = torch.randint(0, rows, (outs,))
+    row[torch.rand(len(row)) < 0.5], own[torch.rand(outs) < 0.5] = 3, 3
+    links = Links(own, ptr, row, kind)
+    both = merged_map(links, rows, kinds=True), kind_lists(links, kinds)
+    ins = [torch.randn(rows, channels), torch.randn(kinds, channels), torch.tensor([0.4])]
+    grad, results = torch.randn(outs, channels), []
+    for plain, to in ((True, ("cpu", torch.float64)), (False, (check.device, dtype))):
+        table, edge, eps = there = [t.to(*to, copy=True).requires_grad_() for t in ins]  # type: ignore[call-overload]
+        lists = [part and part.to(to[0]) for part in both]
+        out = _Listed.apply(table, edge, *lists) + eps * table[own] if plain else gine_sum(table, edge, *lists, eps)
+        results.append([out, *torch.autograd.grad(out, there, grad.to(*to))])  # type: ignore[call-overload]
+    check.near(results[1], results[0], MOST[dtype])
+
+
 @pytest.mark.parametrize("kinds", [4, FEW_KINDS + 1])
 def test_not_a_number_reaches_its_row_and_kind_only(check, kinds: int) -> None:
     ptr = _ptr([3] * 20)

@@ -287,21 +287,23 @@ class Bag(Plan):
         for other in rows[1:]:
             if other.bag is not self:
                 raise refuse(func, "meets Rows of two bags")
-            first = self._both(first, other, func)
+            number = self.meeting(first, other, func)
+            if number != first.number:
+                first = other if number == other.number else self._rows(self.moved(first, number), number)
         return first
 
-    def _both(self, one: Rows, other: Rows, func: Any) -> Rows:
+    def meeting(self, one: Rows, other: Rows, func: Any) -> int:
+        """The table in which the rows of both can be found."""
         if one.number == other.number or way(self, one.number, other.number) is not None:
-            return one
+            return one.number
         if way(self, other.number, one.number) is not None:
-            return other
+            return other.number
         if one.kind != other.kind or one.number < 0:
             raise refuse(
                 func, f"meets Rows of {one.kind} with Rows of {other.kind} (bag.spread brings nodes and subgraphs to pairs)"
             )
         low, high = sorted((one.number, other.number))
-        number = self.step(Step("join", one.kind, (low, high)))
-        return self._rows(self.moved(one, number), number)
+        return self.step(Step("join", one.kind, (low, high)))
 
     def unpadded(self, value: Tensor, number: int) -> Tensor:
         """Of a padded batch, the values of a real row where padding stands, for functions that may not be defined there."""

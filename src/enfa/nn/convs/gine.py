@@ -78,7 +78,12 @@ class GINE(Conv):
     def messages(self, rows: Tensor, links: Links, edge: Tensor | None, degree: Degrees) -> Tensor:
         if edge is None:
             raise ValueError("Expected edge attributes for conv='gine', which reads them: bag.propagate(conv, h, edge_attr)")
-        found = self._summed(rows, links, linear_of(edge, self.edge.weight, self.edge.bias))
+        features = linear_of(edge, self.edge.weight, self.edge.bias)
+        if accelerated(rows) and self.eps is not None and len(features) and kind_lists(links, len(features)) is None:
+            from enfa.nn.triton.gine import gine_sum
+
+            return gine_sum(rows, features, merged_map(links, len(rows), kinds=True), None, self.eps)
+        found = self._summed(rows, links, features)
         return found if self.eps is None else found + self.eps * gather(rows, links.self_row, links.cache, "self")
 
     @staticmethod

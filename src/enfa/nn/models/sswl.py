@@ -31,7 +31,7 @@ class SSWLLayer(SubgraphLayer):
         own: Any = bag.spread(bag.diagonal(h))  # (v, v)
         # h lies in the table of messages, and not in one beside it: rows of h and own would be one more table
         there: Any = bag.common([out, own], "+")
-        out = out + self.point((1 + self.eps) * there.of(bag.moved(h, there.number)) + own)
+        out = out + self.point(torch.addcmul(own, there.of(bag.moved(h, there.number)), 1 + self.eps))
         return self.norm(out).relu()
 
 

@@ -66,7 +66,7 @@ def added(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, An
     if len(args) + len(kwargs) == 2 and isinstance(one, Rows) and isinstance(other, Rows) and holds(one):
         held = HeldSum.of(one, other)
         if held is not None:
-            return held_back(held, held.reads[0])
+            return held_back(held, Rows(None, one.bag, held.number))  # type: ignore[arg-type]
     return elementwise(func, name, args, kwargs)
 
 

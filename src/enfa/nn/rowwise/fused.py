@@ -17,7 +17,6 @@ from enfa.nn.ops.linear import WIDE, fusable, linear_of
 from enfa.nn.rowwise.held import Held
 from enfa.nn.rowwise.rows import Rows
 from enfa.nn.triton import accelerated
-from enfa.plan.derived.needs import way
 
 if TYPE_CHECKING:
     from enfa.nn.triton.linears.wide import Normed
@@ -79,10 +78,11 @@ class HeldLinear(Held):
 
 
 class HeldSum(Held):
-    """A linear's result and other rows: of its table, or of one that its rows are found in."""
+    """A linear's result and other rows, as rows of the table ``number``, which the linear's are, too."""
 
-    def __init__(self, linear: Rows, other: Rows) -> None:
+    def __init__(self, linear: Rows, other: Rows, number: int) -> None:
         super().__init__([linear, other], linear.width)
+        self.number = number
 
     @staticmethod
     def of(one: Rows, other: Rows) -> HeldSum | None:
@@ -90,10 +90,13 @@ class HeldSum(Held):
         bag, records = one.bag, torch.is_grad_enabled()
         if bag is not other.bag or one.dtype != other.dtype or one.ndim != 2 or other.ndim != 2 or one.width != other.width:
             return None
-        for rows, plus in ((one, other), (other, one)):
-            there = rows.number == plus.number or way(bag, rows.number, plus.number) is not None
-            if there and isinstance(_waiting(rows, records), HeldLinear):
-                return HeldSum(rows, plus)
+        linears = [isinstance(_waiting(rows, records), HeldLinear) for rows in (one, other)]
+        if not any(linears) or one.kind != other.kind or one.number < 0:
+            return None
+        number = bag.meeting(one, other, "+")
+        for rows, plus, linear in ((one, other, linears[0]), (other, one, linears[1])):
+            if linear and bag.numbered_alike(rows.number, number):
+                return HeldSum(rows, plus, number)
         return None
 
     def _linear(self) -> HeldLinear | None:
@@ -101,7 +104,7 @@ class HeldSum(Held):
         return linear if isinstance(linear, HeldLinear) and linear.fits() else None
 
     def _other(self) -> Tensor:
-        return self.reads[1].bag.moved(self.reads[1], self.reads[0].number)
+        return self.reads[1].bag.moved(self.reads[1], self.number)
 
     def computed(self, relu: bool) -> Tensor:
         plus = self._other()  # first: what the linear reads may be the same rows, or the linear itself

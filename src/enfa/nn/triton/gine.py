@@ -25,11 +25,14 @@ __all__ = ["gine_sum"]
 
 @triton.jit(do_not_specialize=["num_lists", "num_pieces"])
 def _gine_kernel(
-    read, table, edge, ptr, index, kind, extra, out, pieces, num_lists, num_pieces,
-    BACKWARD: tl.constexpr, C: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr,
+    read, table, edge, eps, ptr, index, kind, extra, out, pieces, num_lists, num_pieces,
+    BACKWARD: tl.constexpr, SCALED: tl.constexpr, C: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr,
     ROWS: tl.constexpr, COLS: tl.constexpr, UNROLL: tl.constexpr,
 ):  # fmt: skip
-    """``read`` is the table; BACKWARD, the gradients of a row's readers, which count where the message was let through."""
+    """``read`` is the table; BACKWARD, the gradients of a row's readers, which count where the message was let through.
+
+    SCALED: own rows count 1 + eps times.
+    """
     items = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
     inside = cols < C
@@ -50,6 +53,8 @@ def _gine_kernel(
             value = tl.load(read + row[:, None] * C + cols[None, :], here[:, None] & inside[None, :], 0).to(ACC)
             sent = (what >= 0)[:, None]
             shift = tl.load(edge + what[:, None] * C + cols[None, :], sent & inside[None, :], 0).to(ACC)
+            if SCALED:
+                value = tl.where(sent, value, value * (1 + tl.load(eps).to(ACC)))
             if BACKWARD:
                 total += tl.where(sent & (own + shift <= 0), 0, value)
             else:
@@ -96,25 +101,35 @@ def _edge_gradient(grad: Tensor, table: Tensor, edge: Tensor, kinds: Lists) -> T
 
 class _Gine(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, table: Tensor, edge: Tensor, merged: SparseMap, kinds: Lists | None) -> Tensor:
+    def forward(
+        ctx: Any, table: Tensor, edge: Tensor, eps: Tensor | None, merged: SparseMap, kinds: Lists | None
+    ) -> Tensor:  # fmt: skip
         table, edge = table.contiguous(), edge.to(table.dtype).contiguous()
-        ctx.save_for_backward(table, edge)
+        ctx.save_for_backward(table, edge, eps)
         ctx.lists = merged.backward, kinds
-        return launch_sums(_gine_kernel, merged.forward, merged.forward.other, table, table, edge, BACKWARD=False)
+        read, scaled = (table, table, edge, table if eps is None else eps), eps is not None
+        return launch_sums(_gine_kernel, merged.forward, merged.forward.other, *read, BACKWARD=False, SCALED=scaled)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        (table, edge), (back, kinds) = ctx.saved_tensors, ctx.lists
+        (table, edge, eps), (back, kinds) = ctx.saved_tensors, ctx.lists
         grad = grad.contiguous()
         wanted = ctx.needs_input_grad
-        if wanted[1] and kinds is None and len(edge):
-            return *both_gradients(grad, table, edge, back), None, None
-        of_table = launch_sums(_gine_kernel, back, back.other, grad, table, edge, BACKWARD=True) if wanted[0] else None
+        if eps is not None or (wanted[1] and kinds is None and len(edge)):
+            return *both_gradients(grad, table, edge, eps, back), None, None
+        read = grad, table, edge, table
+        of_table = launch_sums(_gine_kernel, back, back.other, *read, BACKWARD=True, SCALED=False) if wanted[0] else None
         of_edge = None if not wanted[1] or kinds is None else _edge_gradient(grad, table, edge, kinds)
-        return of_table, of_edge, None, None
+        return of_table, of_edge, None, None, None
 
 
-def gine_sum(table: Tensor, edge: Tensor, merged: SparseMap, kinds: Lists | None) -> Tensor:
-    """[R, C] from a table [R', C], the features of every edge kind [KE, C] and the links in both orders."""
-    return _Gine.apply(table, edge, merged, kinds)
+def gine_sum(
+    table: Tensor, edge: Tensor, merged: SparseMap, kinds: Lists | None, eps: Tensor | None = None
+) -> Tensor:  # fmt: skip
+    """[R, C] from a table [R', C], the features of every edge kind [KE, C] and the links in both orders.
+
+    ``eps`` [1]: own rows count 1 + eps times; where edges are of few kinds, ``kinds`` is None.
+    """
+    assert eps is None or (kinds is None and len(edge))
+    return _Gine.apply(table, edge, eps, merged, kinds)

@@ -43,14 +43,18 @@ def _add_one(sums, what, value):
 
 @triton.jit(do_not_specialize=["num_lists", "num_pieces"])
 def _both_kernel(
-    grad, table, edge, ptr, index, kind, extra, out, pieces, shares, num_lists, num_pieces,
-    C: tl.constexpr, KINDS: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr,
+    grad, table, edge, eps, ptr, index, kind, extra, out, pieces, shares, own_shares, num_lists, num_pieces,
+    SCALED: tl.constexpr, C: tl.constexpr, KINDS: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr,
     COLS: tl.constexpr, UNROLL: tl.constexpr,
 ):  # fmt: skip
     first, stride, num_items = tl.program_id(0), tl.num_programs(0), num_lists + num_pieces
     cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
     inside = cols < C
     share = _zeros(KINDS, COLS, ACC)
+    own_share = tl.zeros((COLS,), ACC)
+    scale = 1.0
+    if SCALED:
+        scale = 1 + tl.load(eps).to(ACC)
     # the next two lists, and the numbers of the next entries, are asked for early: only rows are waited for
     begin, end = piece_of(first, ptr, extra, num_lists, num_pieces, CHUNK)
     next_begin, next_end = piece_of(first + stride, ptr, extra, num_lists, num_pieces, CHUNK)
@@ -73,6 +77,9 @@ def _both_kernel(
                 sums = _add_one(sums, what[step], aboves[step].to(ACC))
         begin, end, next_begin, next_end = next_begin, next_end, later_begin, later_end
         total, more = sums[0], tl.tuple(())
+        if SCALED:
+            own_share += total * value.to(ACC)
+            total *= scale
         for k in tl.static_range(KINDS):
             shift = tl.load(edge + k * C + cols, inside, 0).to(ACC)
             passed = tl.where(value.to(ACC) + shift <= 0, 0, sums[k + 1])
@@ -83,6 +90,8 @@ def _both_kernel(
         tl.store(pieces + (item - num_lists).to(tl.int64) * C + cols, total, inside & (item >= num_lists))
     for k in tl.static_range(KINDS):
         tl.store(shares + (first * KINDS + k) * C + cols, share[k], inside)
+    if SCALED:
+        tl.store(own_shares + first * C + cols, own_share, inside)
 
 
 @triton.jit(do_not_specialize=["num_shares"])
@@ -102,13 +111,15 @@ def _shares_kernel(
     tl.store(out + what * C + cols, tl.sum(total, 0).to(out.dtype.element_ty), inside)
 
 
-def both_gradients(grad: Tensor, table: Tensor, edge: Tensor, lists: Lists) -> tuple[Tensor, Tensor]:
-    """Of the table, from the lists of its readers, and of the features of few edge kinds."""
+def both_gradients(
+    grad: Tensor, table: Tensor, edge: Tensor, eps: Tensor | None, lists: Lists
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Of the table, from the lists of its readers, of the features of few edge kinds, and of eps, if there is one."""
     assert len(edge) <= FEW_KINDS
     (kinds, channels), pieces = edge.shape, pieces_like(table, lists)
     of_table, of_edge = table.new_empty(len(lists), channels), torch.empty_like(edge)
     if not of_table.numel():
-        return of_table, of_edge.zero_()
+        return of_table, of_edge.zero_(), None if eps is None else torch.zeros_like(eps)
     acc = accumulator(table.dtype)
     cols = min(64 if acc == tl.float64 else 128, max(32, triton.next_power_of_2(channels)))
     # as many programs as run at once, which the registers that they may use allow
@@ -116,9 +127,10 @@ def both_gradients(grad: Tensor, table: Tensor, edge: Tensor, lists: Lists) -> t
     blocks = triton.cdiv(channels, cols)
     programs = min(len(lists) + len(pieces), triton.cdiv(PROCESSORS * at_once, blocks))
     shares = pieces.new_empty(programs, kinds, channels)
+    own_shares = shares if eps is None else pieces.new_empty(programs, channels)
     _both_kernel[programs, blocks](
-        grad, table, edge, lists.ptr, lists.index, lists.other, lists.extra, of_table, pieces, shares,
-        len(lists), len(pieces), C=channels, KINDS=kinds, CHUNK=CHUNK, ACC=acc,
+        grad, table, edge, table if eps is None else eps, lists.ptr, lists.index, lists.other, lists.extra, of_table, pieces,
+        shares, own_shares, len(lists), len(pieces), SCALED=eps is not None, C=channels, KINDS=kinds, CHUNK=CHUNK, ACC=acc,
         COLS=cols, UNROLL=UNROLL, num_warps=1, maxnreg=registers,
     )  # fmt: skip
     if len(pieces):
@@ -126,4 +138,4 @@ def both_gradients(grad: Tensor, table: Tensor, edge: Tensor, lists: Lists) -> t
     _shares_kernel[kinds, triton.cdiv(channels, 16)](
         shares, of_edge, programs, C=channels, KINDS=kinds, ACC=acc, ROWS=512, COLS=16, num_warps=16
     )
-    return of_table, of_edge
+    return of_table, of_edge, None if eps is None else own_shares.sum().to(eps.dtype).view_as(eps)
