@@ -184,6 +184,8 @@ def test_arguments_that_a_conv_lacks_or_has_not() -> None:
         _both(Net(pyg.GINConv(nn.Linear(4, 4)), edge_weight=None))
     with pytest.raises(TypeError, match="FAConv needs 'x_0'"):
         _both(Net(pyg.FAConv(4)))
+    with pytest.raises(TypeError, match="GINEConv reads 'edge_attr', and got none"):
+        _both(Net(pyg.GINEConv(nn.Linear(4, 4))))
     with pytest.raises(TypeError, match="Expected GATConv to return Rows of pairs, got tuple"):
         _both(Net(pyg.GATConv(4, 4), return_attention_weights=True))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GINConv
 
 import enfa
+from enfa.edits.policy import GraphView
 from enfa.nn.bag import trace
 from enfa.testing import assert_same_as_full, large_graph, random_graph, random_graphs
 
@@ -45,6 +47,27 @@ def test_depends_on_no_graph(kind: type[nn.Module]) -> None:
         [large_graph(3000, channels=3)],
     ):
         assert trace(kind(), graphs, enfa.NodeMarking()) == expected
+
+
+class _Triangles(enfa.Policy):
+    """A subgraph for every node of a triangle, rooted there."""
+
+    def bag(self, graph: GraphView) -> Iterator[enfa.Subgraph]:
+        if graph.edge_index.shape[1] == 6 and graph.num_nodes == 3:
+            for v in range(3):
+                yield enfa.Subgraph().mark_node(v).rooted_at(v)
+
+
+def test_roots_may_be_in_other_graphs_than_the_smallest() -> None:
+    """A policy that finds nothing to edit in one graph says nothing of its roots there."""
+    path = Data(x=torch.ones(2, 3), edge_index=torch.tensor([[0, 1], [1, 0]]))
+    triangle = Data(x=torch.ones(3, 3), edge_index=torch.tensor([[0, 1, 2, 1, 2, 0], [1, 2, 0, 0, 1, 2]]))
+    expected = trace(enfa.DSGNN(3, 4, 2, 2, readout="root"), [triangle], enfa.NodeMarking())
+    for graphs in ([path, triangle], [triangle, path]):
+        assert trace(enfa.DSGNN(3, 4, 2, 2, readout="root"), graphs, _Triangles()) == expected
+        assert_same_as_full(enfa.DSGNN(3, 4, 2, 2, readout="root"), _Triangles(), graphs)
+    with pytest.raises(ValueError, match="does not say which node each subgraph is about"):
+        trace(enfa.DSGNN(3, 4, 2, 2, readout="root"), [path, path], _Triangles())
 
 
 class _Uncounted(Net):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy
 import pytest
 import torch
 from operation_cases import operands
@@ -82,7 +83,10 @@ MORE = [  # other ways to do the same
     lambda h: h.where(torch.ones(ROWS, W) > 0, h), lambda h: torch.nn.InstanceNorm1d(W)(h),
     lambda h: torch.nn.TransformerEncoderLayer(W, 2, 8).double()(h), lambda h: torch.distributions.Normal(h, 1.0).sample(),
     lambda h: torch.nn.utils.rnn.pack_padded_sequence(h, [W]), lambda h: h.new_zeros(3), lambda h: h.data, lambda h: h.grad,
-    lambda h: h.std(dim=None),
+    lambda h: h.std(dim=None), lambda h: -h.size(0), lambda h: abs(h.size(0)), lambda h: round(h.size(0)),
+    lambda h: h.size(0) >> 1, lambda h: divmod(h.size(0), 2), lambda h: h if h.size(0) > 1 else -h, lambda h: h.size(0) == 1,
+    lambda h: h.size(0) >= 2, lambda h: h.shape == (1, W), lambda h: min(h.size(0), 2), lambda h: numpy.array(h, copy=True),
+    lambda h: torch.from_dlpack(h),
 ]  # fmt: skip
 
 
@@ -103,6 +107,20 @@ def test_refused_in_other_words(number: int, width: int) -> None:
     h = rows_of(BAG, operands(ROWS, width)["h"])
     with pytest.raises(TypeError, match="plans would give different results: "):
         MORE[number](h)
+
+
+def test_numbers_of_rows_are_for_shapes() -> None:
+    """And may be asked whether there are any, or whether two are of the same rows: PyG's convs take the smaller one."""
+    h = rows_of(BAG, operands(ROWS, W)["h"])
+    assert h.size(0) and h.size(0) > 0 and h.size(0) != -1
+    assert h.shape == (h + 1).shape and min(h.size(0), (h + 1).size(0)) == h.size(0)
+    assert torch.equal(h.view(h.size(0), 2, -1).value, h.value.view(ROWS, 2, -1))
+    assert h[:, :1].expand(h.size(0), W).shape == h.shape
+    other = rows_of(small_bag(), operands(ROWS, W)["h"])  # of another bag, as long by chance
+    with pytest.raises(TypeError, match=r"^comparison with the number of rows depends on the plan"):
+        min(h.size(0), other.size(0))
+    assert h.size(0) == ROWS and torch.zeros(h.shape).shape == h.shape  # what was made by it
+    assert not h.size(0) != ROWS  # noqa: SIM202
 
 
 ALONG = [func for func, (handler, _) in HANDLERS.items() if handler is axes.along]

@@ -43,7 +43,14 @@ def convolve(conv: nn.Module, h: Rows, edges: EdgeList, more: dict[str, Any]) ->
     ]
     if lacking:
         raise TypeError(f"{name} needs {lacking[0]!r}: bag.propagate(conv, h, {lacking[0]}=...)")
-    out = view(conv)(h, edge_index=edges, **more)
+    try:
+        out = view(conv)(h, edge_index=edges, **more)
+    except AttributeError as error:
+        if "edge_attr" not in names or more.get("edge_attr") is not None or "'NoneType'" not in str(error):
+            raise
+        raise TypeError(
+            f"{name} reads 'edge_attr', and got none: bag.propagate(conv, h, edge_attr=...), made from bag.edge_attr"
+        ) from error
     if not isinstance(out, Rows) or out.kind != h.kind:
         got = out if isinstance(out, Rows) else type(out).__name__
         raise TypeError(f"Expected {name} to return Rows of {h.kind}, got {got}")

@@ -72,12 +72,13 @@ class TracingBag(Bag):
         self.loopless = True
 
 
-def _small(graphs: GraphSet) -> tuple[GraphSet, int]:
+def _small(graphs: GraphSet, place: int | None = None) -> tuple[GraphSet, int]:
     """One graph for it, and its place: the smallest with an edge and some nodes, or any. Of a large one, a node and what sends
-    to it.
+    to it. ``place``: this graph instead.
     """
     nodes, edges = np.diff(graphs.node_ptr), np.diff(graphs.edge_ptr)
-    place = int(np.lexsort((nodes, nodes < FEW, nodes < 1, edges < 1))[0])
+    if place is None:
+        place = int(np.lexsort((nodes, nodes < FEW, nodes < 1, edges < 1))[0])
     one = graphs.subset([place])
     if one.num_nodes <= LARGEST:
         return one, place
@@ -117,6 +118,13 @@ def traced(model: nn.Module, graphs: GraphSet, policy: Policy, graph_attr: dict[
     """The bag that the model was run on, with what it noted."""
     small, place = _small(graphs)
     edits = edits_by(policy, small)
+    if edits.root is None and not len(edits.node) and not len(edits.edge):  # nothing to edit here, but maybe in others
+        every = edits_by(policy, checked)
+        if every.root is not None:
+            small, place = _small(checked, int(every.graph[np.argmax(every.root[:, 0] >= 0)]))
+            edits = edits_by(policy, small)
+            if edits.root is None:  # it finds nothing in a piece of that graph either
+                edits = replace(edits, root=np.full((edits.num_subgraphs, every.root.shape[1]), -1))
     written = Written(small, edits, True)
     bag: Any = full_step_plan(small, edits, Program((Step("start", "pairs"),)), cls, written)
     attr, mark = edge_tables(small.edge_attr, edits.edge_marks)  # no step so far, but some may read edges

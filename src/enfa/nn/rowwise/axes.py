@@ -71,6 +71,7 @@ def reshaped(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str,
     shape, was = list(given.get("shape", ())), rows.value.shape
     if not shape or any(not isinstance(n, int) for n in shape):
         raise refuse(func, f"to {shape} is no shape of Rows")
+    shape = list(map(int.__index__, shape))  # plain numbers, instead of the number of rows, which refuses to be compared
     if shape[0] == -1 and math.prod(shape[1:]) == math.prod(was[1:]):
         shape[0] = was[0]
     if shape[0] != was[0]:
@@ -82,7 +83,7 @@ def repeated(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str,
     """expand(-1, k), repeat(1, k): new axes would stand before that of the rows."""
     given = bound("input *shape", args, kwargs)
     rows = only_input(func, given)
-    shape = list(given.get("shape", given.get("repeats", ())))
+    shape = [int.__index__(n) if isinstance(n, int) else n for n in given.get("shape", given.get("repeats", ()))]
     kept = (-1, rows.value.shape[0]) if name == "expand" else (1,)
     if len(shape) != rows.ndim or shape[0] not in kept:
         raise refuse(func, f"to {shape} repeats rows", "give -1 (expand) or 1 (repeat) for the axis of the rows")

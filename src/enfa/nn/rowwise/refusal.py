@@ -22,7 +22,7 @@ _INSTEAD = {
     **dict.fromkeys(["multi_head_attention_forward", "scaled_dot_product_attention"], _LOOK),
     **dict.fromkeys(["cat", "concat", "concatenate", "stack", "hstack", "vstack"], _TABLE),
     **dict.fromkeys(["getitem", "setitem", "masked_select", "nonzero", "index_select", "where"], _COLUMNS),
-    **dict.fromkeys(["item", "tolist", "numpy", "array", "float", "int", "bool", "iteration", "len", "copy"], _OUT),
+    **dict.fromkeys(["item", "tolist", "numpy", "array", "float", "int", "bool", "iteration", "len", "copy", "dlpack"], _OUT),
     **dict.fromkeys(["alpha_dropout", "feature_dropout", "dropout_", "dropout1d", "rrelu", "bernoulli", "rand_like"], _DROP),
     **dict.fromkeys(["matmul", "mm", "rmatmul", "linear"], _MATRIX),
     "instance_norm": "use torch.nn.LayerNorm, or torch.nn.BatchNorm1d, which is counted",

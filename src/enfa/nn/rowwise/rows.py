@@ -23,17 +23,52 @@ if TYPE_CHECKING:
 __all__ = ["EDGES", "RowCount", "Rows"]
 
 EDGES = -1  # instead of the number of a step: rows are kinds of edges
+_TOLD = (torch.is_floating_point, Tensor.is_floating_point)  # the same for every plan
 _PICKS = (Tensor.__getitem__, Tensor.index_select, torch.index_select)
 
 
 class RowCount(int):
-    """The number of rows, for shapes (``h.view(h.size(0), heads, -1)``) only: what is computed with it depends on the plan."""
+    """The number of rows, for shapes (``h.view(h.size(0), heads, -1)``) only: what is computed with it depends on the plan.
+
+    It may be compared with 0, and with the number of rows of the same table. What is equal is told so, and what is not is
+    refused: so no plan goes another way than others. What reads it as a C integer (``range``, ``math.log``) cannot be refused.
+    """
+
+    table: tuple[int, int]
+
+    @staticmethod
+    def of(count: int, bag: Bag, number: int) -> RowCount:
+        new = RowCount(count)
+        new.table = id(bag), number
+        return new
 
     def _refuse(self, *_: Any) -> NoReturn:
         raise refuse("arithmetic", "with the number of rows depends on the plan", "use bag.pool(h, 'mean') for a mean")
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse  # type: ignore[assignment]
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __float__ = __int__ = _refuse  # type: ignore[assignment]
+    __divmod__ = __rdivmod__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __and__ = __rand__ = _refuse  # type: ignore[assignment]
+    __or__ = __ror__ = __xor__ = __rxor__ = __neg__ = __pos__ = __abs__ = __invert__ = __round__ = _refuse  # type: ignore[assignment]
+    __trunc__ = __floor__ = __ceil__ = bit_length = bit_count = as_integer_ratio = _refuse  # type: ignore[assignment]
+    __hash__ = int.__hash__
+
+
+def _comparison(name: str) -> Callable:
+    compare = getattr(int, name)
+
+    def act(self: RowCount, other: Any) -> bool:
+        same = isinstance(other, RowCount) and other.table == self.table
+        if name in ("__eq__", "__ne__"):
+            same = same or int.__eq__(self, other) is True
+        if isinstance(other, int) and not same and (isinstance(other, RowCount) or other > 0):
+            raise refuse("comparison", "with the number of rows depends on the plan", "compare it with 0 only")
+        return compare(self, other)
+
+    return act
+
+
+for _name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"):
+    setattr(RowCount, _name, _comparison(_name))
 
 
 class Rows:
@@ -78,9 +113,12 @@ class Rows:
     @property
     def shape(self) -> torch.Size:
         if self.held is not None:
-            return torch.Size((RowCount(self.bag.num_rows(self.number)), self.held.width))
+            return torch.Size((self._count(self.bag.num_rows(self.number)), self.held.width))
         count, *rest = self.value.shape
-        return torch.Size((RowCount(count), *rest))
+        return torch.Size((self._count(count), *rest))
+
+    def _count(self, count: int) -> RowCount:
+        return RowCount.of(count, self.bag, self.number)
 
     @property
     def width(self) -> int:
@@ -128,6 +166,8 @@ class Rows:
         if torch.compiler.is_compiling():  # what is held back, counted or keyed runs as it is
             return torch.compiler.disable(Rows.__torch_function__)(func, types, args, kwargs)
         check_gradients()
+        if func in _TOLD:
+            return getattr(args[0] if args else kwargs["input"], func.__name__)()  # type: ignore[index]
         if func in _PICKS and hasattr(type(args[-1]), "picked"):
             return args[-1].picked(args[0])  # h[row] at the ends of edges, h[batch] of subgraphs
         found, kwargs = HANDLERS.get(func), kwargs or {}
@@ -159,7 +199,7 @@ def _operator(name: str) -> Callable:
 
 
 def _refused(name: str) -> Callable:
-    def act(self: Rows, *args: Any) -> NoReturn:
+    def act(self: Rows, *args: Any, **kwargs: Any) -> NoReturn:
         raise refuse(name, "takes rows out of their table")
 
     return act
@@ -176,7 +216,7 @@ for _name in (
 for _name, _what in {
     "__bool__": "bool", "__float__": "float", "__int__": "int", "__complex__": "complex", "__index__": "index",
     "__iter__": "iteration", "__reversed__": "iteration", "__contains__": "in", "__len__": "len", "__array__": "array",
-    "__reduce_ex__": "copy",
+    "__reduce_ex__": "copy", "__dlpack__": "dlpack", "__dlpack_device__": "dlpack",
 }.items():  # fmt: skip
     setattr(Rows, _name, _refused(_what))
 Rows.__hash__ = object.__hash__  # type: ignore[assignment]
