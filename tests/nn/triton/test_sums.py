@@ -72,9 +72,11 @@ def test_gine(check, kinds: int, rows: int, channels: int, dtype: torch.dtype) -
     check.near(results[1], results[0], MOST[dtype])
 
 
-@pytest.mark.parametrize(("kinds", "channels", "dtype"), [(1, 1, torch.float64), (4, 96, torch.float32), (9, 130, torch.float64)])
+@pytest.mark.parametrize(
+    ("kinds", "channels", "dtype"), [(1, 1, torch.float64), (4, 96, torch.float32), (9, 130, torch.float64)]
+)
 def test_gine_whose_own_rows_are_scaled(check, kinds: int, channels: int, dtype: torch.dtype) -> None:
-    """1 + eps times, and eps has a gradient; one row is the own row, and the sender, of most, so that its list is long."""
+    """1 + eps times, and eps has a gradient. One row is the own row, and the sender, of most: its list is long."""
     rows, outs = 7, 90
     ptr = _ptr(torch.randint(0, 6, (outs,)).tolist())
     row, kind = torch.randint(0, rows, (int(ptr[-1]),)), torch.randint(0, kinds, (int(ptr[-1]),))
