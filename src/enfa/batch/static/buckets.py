@@ -23,26 +23,26 @@ SPARE = 1.35  # one more bucket, so large: a batch that none holds runs eagerly,
 def choose_sizes(samples: np.ndarray, cost: np.ndarray, rare: np.ndarray, most: int = MOST) -> list[np.ndarray]:
     """Sizes of at most ``most`` buckets, each holding the one before.
 
-    ``samples`` int64 [batches, names]; ``cost`` bool [names]: the sizes whose sum is what a batch costs; ``rare``: those
+    ``samples`` int64 [batches, names]; ``cost`` [names]: how often each size counts in what a batch costs; ``rare``: those
     that count rare things and cost nothing. Batches are put in order of their cost, and cut into groups so that padding
     is least.
     """
-    samples = samples.copy()
+    samples, weight = samples.copy(), np.asarray(cost, np.float64)
     largest = samples.max(0)
     # as counts of rare things go, another batch may well have four deviations more
     samples[:, rare] = np.where(largest > 0, largest + 4 * np.sqrt(largest) + 16, 0)[rare]
-    for group in (cost, ~cost):
+    for group in (weight > 0, weight == 0):
         # small ones cost nothing, and must not decide where a batch goes: as large as ever, in every bucket
         small = group & (samples.mean(0) < SMALL * samples[:, group].mean(0).sum())
         samples[:, small] = np.ceil(MARGIN * samples[:, small].max(0))
-    order = np.argsort(samples[:, cost].sum(1), kind="stable")
+    order = np.argsort(samples @ weight, kind="stable")
     holds = np.maximum.accumulate(samples[order], 0)  # what the first i + 1 fit into
-    price = holds[:, cost].sum(1).astype(float)
+    price = holds @ weight
     count = len(price)
     # best[i]: the least cost of the first i batches, with so many buckets as rounds were made
     best = np.arange(1, count + 1) * price
     cuts: list[np.ndarray] = [np.zeros(count, np.int64)]
-    real = float(samples[:, cost].sum()) or 1.0
+    real = float((samples @ weight).sum()) or 1.0
     for _ in range(most - 1):
         # batches before b as they were best, b to i in one bucket
         pairs = np.concatenate([[0.0], best[:-1]])[None, :] + price[:, None] * (
@@ -102,8 +102,8 @@ class Buckets:
         made = [Bucket(form, sizes) for sizes in [*chosen, self._spare(form, chosen[-1])]]
         self._numbers[form.num_graphs] = list(range(len(self.all), len(self.all) + len(made)))
         self.all += made
-        padded = [made[i].sizes[form.rows].sum() for i in (self._smallest(made, s) for s in samples) if i is not None]
-        real = max(float(samples[:, form.rows].sum()), 1.0)
+        padded = [made[i].sizes @ form.rows for i in (self._smallest(made, s) for s in samples) if i is not None]
+        real = max(float((samples @ form.rows).sum()), 1.0)
         self.waste[form.num_graphs] = Waste(len(chosen), float(np.sum(padded)) / real)
 
     @staticmethod

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from enfa.plan.arrays import Places
 from enfa.plan.derived.pack import places
-from enfa.plan.derived.slots import END, Slot, is_rows, slots_of
+from enfa.plan.derived.slots import END, Slot, rows_of, slots_of
 from enfa.plan.table import Plan
 
 __all__ = ["Bucket", "Form", "pad_plan"]
@@ -42,8 +42,9 @@ class Form:
         # a table that padding points into needs a padding row to point to; only entries of lists go without
         self._spare = np.array([name in read for name in self.names], np.int64)
 
-        self.rows = np.array([is_rows(name) for name in self.names])
-        """bool [names]: sizes of tables, which are what a step costs."""
+        tables = [rows_of(plan, number) for number in range(len(plan.tables))]
+        self.rows = np.array([tables.count(name) for name in self.names], np.int64)
+        """int64 [names]: how many tables have this many rows, which is what a step costs."""
 
     def tensors(self, plan: Plan) -> list[Tensor] | None:
         """The arrays of a prepared plan, lean or not, that a lean one has; None where it differs in more than sizes."""

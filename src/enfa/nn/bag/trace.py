@@ -119,9 +119,9 @@ def traced(model: nn.Module, graphs: GraphSet, policy: Policy, graph_attr: dict[
     small, place = _small(graphs)
     edits = edits_by(policy, small)
     if edits.root is None and not len(edits.node) and not len(edits.edge):  # nothing to edit here, but maybe in others
-        every = edits_by(policy, checked)
+        every = edits_by(policy, graphs)
         if every.root is not None:
-            small, place = _small(checked, int(every.graph[np.argmax(every.root[:, 0] >= 0)]))
+            small, place = _small(graphs, int(every.graph[np.argmax(every.root[:, 0] >= 0)]))
             edits = edits_by(policy, small)
             if edits.root is None:  # it finds nothing in a piece of that graph either
                 edits = replace(edits, root=np.full((edits.num_subgraphs, every.root.shape[1]), -1))

@@ -17,7 +17,7 @@ from enfa.plan.derived.order import Lists, SparseMap
 from enfa.plan.links import Links, Sums
 from enfa.plan.table import Plan, Table
 
-__all__ = ["END", "Slot", "is_rows", "map_sizes", "slots_of"]
+__all__ = ["END", "Slot", "map_sizes", "slots_of"]
 
 END = "end"  # fill: the last value again, as in pointers
 Fill = int | str | tuple[str, ...]  # a value, END, or "last x": the last of the rows that size x counts
@@ -36,10 +36,6 @@ class Slot:
 def _last(size: str | None) -> Fill:
     return 0 if size is None else f"last {size}"
 
-
-def is_rows(size: str) -> bool:
-    """Whether a size counts the rows of a table."""
-    return size.startswith("rows ")
 
 
 def rows_of(plan: Plan, number: int) -> str | None:
