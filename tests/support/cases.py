@@ -63,14 +63,17 @@ EVERY: dict[str, enfa.Policy] = {
     "ego isolate": enfa.EgoNets(1, mark=True, isolate=True),
     "ego distances": enfa.EgoNets(2, mark="distances"),
     "neighbors": enfa.NeighborMarking(1),
+    "neighbor distances": enfa.NeighborMarking(1, mark="distances"),
     "3 nodes": enfa.Reconstruction(3, max_subgraphs=6, seed=1),
     "all but 2": enfa.Reconstruction(-2, max_subgraphs=6),
     "some marked": enfa.Subsample(enfa.NodeMarking(distances=2), count=2),
     "some edges": enfa.Subsample(enfa.EdgeMarking(), fraction=0.4),
+    "central": enfa.MostCentral(enfa.NodeMarking(), 2),
+    "central ego": enfa.MostCentral(enfa.EgoNets(1), 1),
 }
 ROOTED = {
     "mark", "edge", "distances", "edge marking", "edge degrees", "edge distances", "ego", "ego mark", "ego isolate",
-    "ego distances", "neighbors", "some marked", "some edges",
+    "ego distances", "neighbors", "neighbor distances", "some marked", "some edges", "central", "central ego",
 }  # fmt: skip
 
 ConvMaker = Callable[[int, int], nn.Module]

@@ -148,7 +148,10 @@ def test_steps_and_predictions_of_any_model(name: str, device: str) -> None:
 
 
 # one waits where plans have no row for each graph; on a GPU, GINE is a kernel
-@pytest.mark.parametrize("name", [name for name in EVERY_MODEL if name not in ("root", "gine", "gine, dropout", "mpnn")])
+WAITING = ("root", "gine", "gine, dropout", "mpnn", "sswl", "sun")
+
+
+@pytest.mark.parametrize("name", [name for name in EVERY_MODEL if name not in WAITING])
 def test_nothing_waits_for_a_device(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without values on the device nothing can be asked of it, and what is not the CPU takes the way of a GPU."""
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda *_: False)  # knows no device without values

@@ -76,7 +76,7 @@ class Sizes:
 
 def _has_rows(names: Mapping[str, object]) -> bool:
     """Whether a file holds rows; otherwise graphs and edits alone."""
-    return "sources.node_ptr" in names
+    return any(name.startswith(("sources.", "step")) for name in names)
 
 
 def _one(arrays: Arrays, name: str) -> np.ndarray:

@@ -93,6 +93,8 @@ def in_place(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str,
     if not isinstance(target, Rows):
         raise refuse(func, "writes Rows into a plain tensor", "write h + tensor, which makes new Rows")
     settle()
+    if any(isinstance(arg, Rows) and arg.number != target.number for arg in (*args, *kwargs.values())):
+        target.value = target.value.clone()  # where tables are numbered alike, nothing else makes a copy
     found = elementwise(func, name, args, kwargs)
     target.value, target.number = found.value, found.number
     return target

@@ -77,10 +77,8 @@ def _normed(
 
 
 def _total(rows: Rows, copies: Tensor) -> int:
-    """How many count. A captured step cannot be asked: its batches have a graph with two nodes."""
-    if copies.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
-        return rows.bag.tables[rows.number].total
-    return int(copies.sum())
+    """How many count. A device would have to be waited for: there it is taken for granted that some do where any do."""
+    return int(copies.sum()) if copies.device.type == "cpu" else rows.bag.tables[rows.number].total
 
 
 def _picked(x: Rows, among: Any) -> tuple[Rows, Tensor]:
