@@ -28,6 +28,9 @@ CASES = {
     "DS, 2-hop ego nets, marked": ("ego_nets:hops=2:mark=true", "ds"),
     "DS, 6-hop ego nets, marked": ("ego_nets:hops=6:mark=true", "ds"),
     "DSS, 6-hop ego nets, marked": ("ego_nets:hops=6:mark=true", "dss"),
+    "SUN, node marking": ("node_marking", "sun"),
+    "GNN-SSWL+, node marking by distances": ("node_marking:distances=5", "sswl"),
+    "I²-GNN, 3 hops": ("neighbor_marking:hops=3", "i2gnn"),
     "DS, edge deletion": ("edge_deletion", "ds"),
 }
 PAGE, PICTURE = ROOT / "docs" / "power.md", ROOT / "docs" / "images" / "power.svg"
