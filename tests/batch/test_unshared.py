@@ -140,7 +140,8 @@ def test_where_sharing_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     dense = random_graphs(8, 20, seed=2)
     for graph in dense:
         graph.x = torch.randn_like(graph.x)
-    for graphs, ends in ((dense, True), (dense[:1] * 8, False)):
+    for graphs, ends, largest in ((dense, True, 2000), (dense[:1] * 8, False, 2000), (dense, False, 99)):
+        monkeypatch.setattr(ending, "LARGEST", largest)
         compiled = enfa.compile(graphs, enfa.NodeMarking(), model, progress=False)
         at = compiled.program.unshared
         assert (at is not None) == ends
