@@ -147,5 +147,8 @@ def test_where_sharing_ends(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (at is not None) == ends
         shared = enfa.compile(graphs, enfa.NodeMarking(), model, progress=False, unshared=None)
         assert shared.program.unshared is None
+        again = enfa.compile(graphs, enfa.NodeMarking(), compiled.program, progress=False, unshared=None)
+        assert again.program == shared.program
+        assert (f"none shared from step {at} on" in repr(compiled)) == ends
         more = sum(compiled[:].cost().rows) / sum(shared[:].cost().rows)
         assert more <= 1 + 2 * ending.MORE
