@@ -18,7 +18,7 @@ from enfa.batch.static.padding import Bucket, Form, pad_plan
 from enfa.batch.static.writing import lean_plan
 from enfa.plan.derived.prepare import prepare
 from enfa.plan.rows import ending
-from enfa.testing import random_graphs
+from enfa.testing import random_graph, random_graphs
 
 NAMES = ["Between", "Union", "Context", "Knowledge", "gine", "gin, concat", "mpnn", "gine, dropout"]
 CHOSEN = [3, 1, 7, 10]
@@ -73,6 +73,35 @@ def test_padded_batches_and_blocks(name: str) -> None:
     assert all(one.tobytes() == other.tobytes() for one, other in zip(filled, copied))
 
 
+class Weighed(torch.nn.Module):
+    """Its last step of messages has the table of those before, and reads nothing of it but how many there are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.norm = torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4)
+        self.conv = enfa.nn.convs.make_conv("gin", 4, 4, 0, None)
+
+    def forward(self, bag: Any) -> Any:
+        h: Any = self.embed(torch.cat([bag.x, bag.mark], 1))
+        for _ in range(2):
+            h = self.norm(bag.propagate(self.conv, h, along="subgraphs")).relu()
+        return bag.pool(bag.pool(h * bag.degrees_of(h, "subgraphs")))
+
+
+def test_a_batch_that_a_block_has_no_room_for_is_not_written_into_it() -> None:
+    """As many nodes and more edges, of which only maps know that several steps share."""
+    graphs = [random_graph(9, degree, seed=seed) for seed, degree in enumerate((1.0, 1.0, 5.0, 5.0))]
+    compiled = enfa.compile(graphs, enfa.NodeMarking(), Weighed().double(), kind="full", progress=False)
+    needs = compiled.program.needs
+    lean = lean_plan(compiled, np.array([0, 1]), needs)
+    form, filler = Form(lean), Filler(Form(lean), needs)
+    bucket = Bucket(form, form.sizes(lean.tensors()) + 3)
+    beyond = np.full(20 * bucket.nbytes, 7, np.uint8)  # room for what is written outside, if it is
+    block = filler.block(bucket, bucket.arrays(beyond[: bucket.nbytes]))
+    assert filler.fill(compiled.plan([0, 1]), [block]) == 0
+    assert filler.fill(compiled.plan([2, 3]), [block]) is None
+
+
 def test_rows_of_each_graph() -> None:
     compiled, _, _ = _compiled("Between")
     steps = [n for n, step in enumerate(compiled.program.steps) if step.op == "propagate"]
@@ -111,11 +140,15 @@ def test_where_sharing_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     dense = random_graphs(8, 20, seed=2)
     for graph in dense:
         graph.x = torch.randn_like(graph.x)
-    for graphs, ends in ((dense, True), (dense[:1] * 8, False)):
+    for graphs, ends, largest in ((dense, True, 2000), (dense[:1] * 8, False, 2000), (dense, False, 99)):
+        monkeypatch.setattr(ending, "LARGEST", largest)
         compiled = enfa.compile(graphs, enfa.NodeMarking(), model, progress=False)
         at = compiled.program.unshared
         assert (at is not None) == ends
         shared = enfa.compile(graphs, enfa.NodeMarking(), model, progress=False, unshared=None)
         assert shared.program.unshared is None
+        again = enfa.compile(graphs, enfa.NodeMarking(), compiled.program, progress=False, unshared=None)
+        assert again.program == shared.program
+        assert (f"none shared from step {at} on" in repr(compiled)) == ends
         more = sum(compiled[:].cost().rows) / sum(shared[:].cost().rows)
         assert more <= 1 + 2 * ending.MORE

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import pytest
+import torch
 from matplotlib.axes import Axes
 
 import enfa
+from enfa.plan.rows import ending
 from enfa.report.inspection import draw_rows, inspect_bags
 from enfa.report.pictures.layout import hop_distances
 from enfa.report.pictures.sharing import sharing_of
 from enfa.report.program import ds_program
+from enfa.report.storage import measure_storage
 from enfa.testing import degenerate_graphs, random_graphs
 
 
@@ -31,6 +34,20 @@ def test_figures_are_those_of_the_plans(policy: enfa.Policy) -> None:
     beyond = inspect_bags(graphs, policy, 4)["rows_within_hops"][3] + sum(graph.num_nodes for graph in graphs)
     assert found["speedup"]["ego"] == pytest.approx(full.num_pairs / beyond)
     assert found["subgraphs"] == full.num_subgraphs
+
+
+def test_rows_are_those_that_can_be_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a model's dataset would end sharing early: dense graphs, whose nodes all differ."""
+    monkeypatch.setattr(ending, "SMALLEST", 1)
+    graphs = random_graphs(3, 9, seed=2, degree=8.0)
+    for graph in graphs:
+        graph.x = torch.randn_like(graph.x)
+    program = ds_program(4, edges=False)
+    assert enfa.compile(graphs, enfa.NodeMarking(), program, progress=False).program.unshared is not None
+    found = inspect_bags(graphs, enfa.NodeMarking(), 4)
+    assert found["distinct"] == enfa.make_plan(graphs, enfa.NodeMarking(), program).cost().rows
+    assert len(found["affected"]) == 4
+    assert [entry.get("layers") for entry in measure_storage(graphs, enfa.NodeMarking(), [2, 4])] == [None, 2, 2, 4, 4]
 
 
 def test_speed_up_in_batches_is_less_than_in_the_whole() -> None:

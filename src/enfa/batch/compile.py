@@ -117,7 +117,7 @@ def compile_program(
         if value.requires_grad:
             raise ValueError(f"Expected '{name}' without a gradient to compile, got requires_grad=True: use enfa.make_plan")
     y = labels(dataset)
-    if unshared is not None and kind == "distinct":
+    if kind == "distinct":  # whatever a program says that comes from another dataset
         apart = end_of_sharing(graphs, edits, program) if unshared == "auto" else unshared
         program = check_unshared(replace(program, unshared=apart))  # type: ignore[arg-type]
     given, changed = fingerprint(graphs, edits, y, attr), None

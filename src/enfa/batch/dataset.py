@@ -226,6 +226,8 @@ class CompiledDataset:
 
     def __repr__(self) -> str:
         rows = "planned batch by batch" if self.rows is None else " ".join(str(len(rows.keys)) for rows in self.rows)
+        if self.program.unshared is not None:
+            rows += f"; none shared from step {self.program.unshared} on"
         return (
             f"{type(self).__name__}({self.kind}, {len(self)} graphs, {self.num_subgraphs} subgraphs, "
             f"{self.num_pairs} (subgraph, node) pairs)\n"

@@ -44,7 +44,8 @@ def power(
     whatever the weights, and for others there are weights that give them different ones: those that map different rows, and
     different multisets of them, to different vectors. Sums of MLPs can do that (GIN); means see proportions only and maxima
     which rows there are, and pools (``bag.pool``, ``bag.across``) count as what they are. A conv is taken to keep the multiset
-    of messages: for one that averages (GCN, GraphSAGE) the answer is an upper bound.
+    of messages: for one that averages (GCN, GraphSAGE) the answer is an upper bound. So it is for a model that hands on less
+    than it reads: one that pools what it has pooled as it is, say, with nothing learnt in between.
 
     Cost: all (subgraph, node) pairs of every layer, once.
     """

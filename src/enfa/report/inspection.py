@@ -37,7 +37,7 @@ def inspect_bags(graphs: Sequence[Data], policy: Policy, layers: int, batch_size
     """
     checked = check_graphs(graphs)
     bags = count_bags(checked, edits_by(policy, checked), layers + 1)
-    compiled = compile(graphs, policy, program_for(graphs, policy, layers), progress=False)
+    compiled = compile(graphs, policy, program_for(graphs, policy, layers), progress=False, unshared=None)
     assert compiled.rows is not None
     cost, conventional = compiled.cost(), [bags.rows] * layers
     return {

@@ -64,7 +64,7 @@ def measure_storage(
         saved = {} if count is None else {"layers": count, "saved_percent": round(100 * (1 - size / whole), 3)}
         return {"kind": kind, **saved, "bytes": size, "parts": parts}
 
-    compiled = compile(graphs, policy, program_for(graphs, policy, most), progress=False)
+    compiled = compile(graphs, policy, program_for(graphs, policy, most), progress=False, unshared=None)
     found = [entry("conventional", None, conventional)]
     for count in layers:
         found.append(entry("ego", count, stored_bags(bags, layout, count, label_bytes)))

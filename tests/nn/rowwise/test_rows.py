@@ -113,6 +113,15 @@ def test_in_place_with_a_later_table() -> None:
     assert torch.equal(value.grad, torch.ones_like(value))
 
 
+def test_in_place_with_an_earlier_table() -> None:
+    """Rows of the later table stay what they are: what is written into a part of them is written into them."""
+    bag = small_bag()
+    h = Rows(values(ROWS, 4, seed=1), bag, 1)
+    before, earlier = h.value.clone(), rows_of(bag, values(ROWS, 2))
+    h[:, :2].add_(earlier)
+    assert torch.equal(h.value, torch.cat([before[:, :2] + earlier.value, before[:, 2:]], 1))
+
+
 def test_in_place_leaves_the_bag_alone() -> None:
     bag = small_bag()
     for name in ("x", "mark", "edge_attr"):

@@ -78,12 +78,13 @@ class Filler:
             return [None if t is None else number.pop(id(t)) for t in held]
 
         maps = {(n, part): found for n, name in sorted(needs) for part, found in _maps(plan, n, name).items()}
-        # what several steps share has the sizes of the last
         last = {id(found): key for key, found in maps.items()}
         maps = {key: found for key, found in maps.items() if last[id(found)] == key}
         self._maps = {key: (places(m.forward), places(m.backward)) for key, m in maps.items() if key[1] != "kinds"}
         self._kinds = {key: places(lists) for key, lists in maps.items() if key[1] == "kinds"}
-        self._sizes = {(n, name): map_sizes(plan, n, name) for n, name in self._maps}
+        # a table that several steps share has sizes named after the last, whether that one reads the map or not
+        of_table = {id(table): n for n, table in enumerate(plan.tables)}
+        self._sizes = {(n, name): map_sizes(plan, of_table[id(plan.tables[n])], name) for n, name in self._maps}
         # "kinds" of few kinds are made by neither
         self._needs = [need for need in needs if need[1] != "kinds" and not _maps(plan, *need)]
         self._rest, self._rest_of = list(number.values()), Places(plan, set(number))

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from enfa.nn.rowwise.arguments import aligned, bound, made, named, plain
+from enfa.nn.rowwise.arguments import aligned, bound, made, named, plain, rows_in
 from enfa.nn.rowwise.fused import HeldSum
 from enfa.nn.rowwise.held import held_back, holds, settle
 from enfa.nn.rowwise.refusal import refuse
@@ -93,7 +93,7 @@ def in_place(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str,
     if not isinstance(target, Rows):
         raise refuse(func, "writes Rows into a plain tensor", "write h + tensor, which makes new Rows")
     settle()
-    if any(isinstance(arg, Rows) and arg.number != target.number for arg in (*args, *kwargs.values())):
+    if target.bag.common([target, *rows_in((*args, *kwargs.values()))], func).number != target.number:
         target.value = target.value.clone()  # where tables are numbered alike, nothing else makes a copy
     found = elementwise(func, name, args, kwargs)
     target.value, target.number = found.value, found.number

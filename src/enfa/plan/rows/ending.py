@@ -20,17 +20,20 @@ __all__ = ["check_unshared", "end_of_sharing"]
 SAMPLE = 128  # graphs: about as many as a batch has, in which less is shared than in a dataset
 MORE = 0.15  # so many more rows, at most, than if all were shared
 FEWEST = 3  # steps of pairs behind it, for fewer it is not worth while;
-SMALLEST = 20_000  # and pairs of the sample
+SMALLEST = 20_000  # and pairs of the sample,
+LARGEST = 20_000_000  # of which there are no more: a graph that alone has so many is not written out, and compiled only once
 
 
 def end_of_sharing(graphs: GraphSet, edits: Edits, program: Program) -> int | None:
     """A step for ``program.unshared``, from the distinct rows of some graphs; None where sharing goes on."""
     rng = np.random.default_rng(0)
-    chosen = np.sort(rng.permutation(graphs.num_graphs)[:SAMPLE])
-    some, of_some = graphs.subset(chosen), edits.subset(graphs, chosen)
-    pairs = int(of_some.sizes(some).sum())
+    order, sizes = rng.permutation(graphs.num_graphs)[:SAMPLE], np.append(0, np.cumsum(edits.sizes(graphs)))
+    up_to = np.cumsum(np.diff(sizes[edits.sub_ptr])[order])
+    chosen = np.sort(order[up_to <= LARGEST])
+    pairs = int(up_to[len(chosen) - 1]) if len(chosen) else 0
     if not program.counted or pairs < SMALLEST:
         return None
+    some, of_some = graphs.subset(chosen), edits.subset(graphs, chosen)
     whole = replace(program, unshared=None)
     rows = step_rows_of(some, of_some, whole, start_kinds(some, program.share)[0])
     # what is spread is written where it is added to something
