@@ -26,9 +26,9 @@ def draw_power(found: Mapping[str, dict[str, Any]]) -> Figure:
         lines = {name: (one["layers"], one["counts"]["all"]) for name, one in found.items()}
     for number, (name, (layers, row)) in enumerate(lines.items()):
         style: dict[str, Any] = {"color": _COLOURS[number % len(_COLOURS)], "marker": _MARKERS[number % len(_MARKERS)]}
-        axes.plot(
-            layers, row, label=name, linewidth=1.5 + 0.6 * (len(lines) - number), **style
-        )  # later ones may cover earlier ones
+        style["linestyle"] = "-" if number < len(_COLOURS) else "--"  # colours come round again
+        width = 1.5 + 3 * (len(lines) - number) / len(lines)  # later ones may cover earlier ones
+        axes.plot(layers, row, label=name, linewidth=width, **style)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     what = "pairs told apart" if first["of"] == "pairs" else "classes of graphs"
