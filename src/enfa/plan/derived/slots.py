@@ -37,7 +37,6 @@ def _last(size: str | None) -> Fill:
     return 0 if size is None else f"last {size}"
 
 
-
 def rows_of(plan: Plan, number: int) -> str | None:
     """The size that counts the rows of a step; the same for steps that number their rows alike."""
     if plan.program.steps[number].kind == "graphs":
