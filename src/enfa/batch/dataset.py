@@ -56,8 +56,8 @@ class CompiledDataset:
         self.key, self.policy, self.program, self.cls = key, policy, program, cls
         self.rows, self.sources, self.graphs, self.y, self.graph_attr = rows, sources, graphs, y, graph_attr or {}
         self.node_y: Tensor | None = None
-        """[N, T]: labels of nodes, all graphs' one after another, which plans then have as ``y``. Set by whoever has some; not
-        stored."""
+        """[N, T]: labels of nodes, all graphs' one after another, which plans then have as ``y``. Set behind compiling;
+        not stored."""
         self.shared = False  # whether another dataset has the same tables: then they are copied before they grow
         self._slicer: Slicer | None = None
         self._cutters: dict[frozenset[tuple[int, str]], Cutter | None] = {}  # by needs

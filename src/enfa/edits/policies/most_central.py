@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from enfa.edits.edits import Edits
+from enfa.edits.policies.chosen import Chosen
 from enfa.edits.policy import Policy
 from enfa.graphs import GraphSet
 from enfa.graphs.numbers import whole
@@ -33,7 +34,7 @@ def subgraph_centrality(adjacency: np.ndarray) -> np.ndarray:
     return np.diagonal(total).copy()
 
 
-class MostCentral(Policy):
+class MostCentral(Chosen):
     """Of another policy's bags the subgraphs whose roots are the ``count`` nodes of highest subgraph centrality.
 
     The selection of HyMN: Southern et al., "Balancing Efficiency and Expressiveness: Subgraph GNNs with Walk-Based Centrality",
@@ -46,18 +47,6 @@ class MostCentral(Policy):
         if not isinstance(policy, Policy):
             raise TypeError(f"Expected an enfa.Policy to choose from, got {policy!r}")
         self.policy, self.count = policy, whole("count", count, 1)
-
-    @property
-    def marks(self) -> tuple[tuple[float, ...], ...]:  # type: ignore[override]
-        return self.policy.marks
-
-    @property
-    def edge_marks(self) -> tuple[tuple[float, ...], ...]:  # type: ignore[override]
-        return self.policy.edge_marks
-
-    @property
-    def params(self) -> dict[str, object]:
-        return {**vars(self), "policy": {"name": self.policy.name(), **self.policy.params}}
 
     def edits(self, graphs: GraphSet) -> Edits:
         edits = self.policy.edits(graphs)

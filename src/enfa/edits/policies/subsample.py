@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from enfa.edits.edits import Edits, chosen_subgraphs
+from enfa.edits.policies.chosen import Chosen
 from enfa.edits.policy import Policy
 from enfa.graphs import GraphSet
 from enfa.graphs.numbers import real, whole
@@ -22,7 +23,7 @@ def _mixed(value: np.ndarray, salt: np.ndarray | int) -> np.ndarray:
     return value ^ (value >> np.uint64(31))
 
 
-class Subsample(Policy):
+class Subsample(Chosen):
     """A part of another policy's bags: ESAN's stochastic sampling.
 
     Args:
@@ -52,18 +53,6 @@ class Subsample(Policy):
         self.fraction = None if fraction is None else real("fraction", fraction, above=0, most=1)
         self.count = None if count is None else whole("count", count, 1)
         self.seed, self.greedy = whole("seed", seed, 0), greedy
-
-    @property
-    def marks(self) -> tuple[tuple[float, ...], ...]:  # type: ignore[override]
-        return self.policy.marks
-
-    @property
-    def edge_marks(self) -> tuple[tuple[float, ...], ...]:  # type: ignore[override]
-        return self.policy.edge_marks
-
-    @property
-    def params(self) -> dict[str, object]:
-        return {**vars(self), "policy": {"name": self.policy.name(), **self.policy.params}}
 
     def edits(self, graphs: GraphSet) -> Edits:
         whole, every = self.policy.edits(graphs), np.arange(graphs.num_graphs)
