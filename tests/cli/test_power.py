@@ -50,7 +50,7 @@ def test_json_and_picture(sample: Path, tmp_path: Path) -> None:
 
 def test_mistakes(sample: Path) -> None:
     for arguments, sentence in (
-        (["nothing.npz"], "nothing.npz: no such file"), (["BREC", "--root", str(sample.parent)], "BREC.npz: no such file"),
+        (["nothing.npz"], "nothing.npz: no such file"), (["BREC", "--root", str(sample.parent)], "BREC.npz: not there"),
         ([str(sample), "--model", "dsss"], "did you mean 'dss'"),
         ([str(sample), "--plot", "power.txt"], "Expected a file ending in"),
     ):  # fmt: skip

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import MLP, GINConv
 
 import enfa
-from enfa.datasets.brec import load_brec
+from enfa.datasets import load_brec
 from enfa.datasets.own import graphs_from_npz
 from enfa.nn.bag.trace import in_precision_of
 from enfa.testing import degenerate_graphs, random_graphs
@@ -181,16 +181,16 @@ def test_wrong_input() -> None:
 ])  # fmt: skip
 def test_most_of_brec(shared_data: Path, policy: enfa.Policy, model: str, layers: int, right: tuple[int, ...]) -> None:
     """All pairs but the largest, of which these policies tell none apart: the counts of all 400."""
-    data = load_brec(shared_data / "BREC.npz")
-    assert [data.category.count(name) for name in ("Basic", "Regular", "Extension", "CFI")] == [60, 140, 100, 100]
+    data = load_brec(shared_data)
+    assert [data.tabled.count(name) for name in ("Basic", "Regular", "Extension", "CFI")] == [60, 140, 100, 100]
     pairs = [*range(110), *range(160, 320)]
     chosen = [data.graphs[2 * p + i] for p in pairs for i in range(2)]
-    found = enfa.power(chosen, policy, model, [layers], category=[data.category[p] for p in pairs])
+    found = enfa.power(chosen, policy, model, [layers], category=[data.tabled[p] for p in pairs])
     assert tuple(row[0] for row in found.counts().values()) == (*right, sum(right))
 
 
 def test_edge_deletion_tells_strongly_regular_graphs_apart(shared_data: Path) -> None:
-    data = load_brec(shared_data / "BREC.npz")
+    data = load_brec(shared_data)
     found = enfa.power(data.graphs[220:240], enfa.EdgeDeletion(), "ds", 3)
     assert found.counts()["all"] == [0, 0, 10]
     graphs = graphs_from_npz(shared_data / "SR25.npz")

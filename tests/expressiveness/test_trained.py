@@ -10,7 +10,7 @@ import torch
 from known_graphs import ring, rook_and_shrikhande, triangles_and_hexagon
 
 import enfa
-from enfa.datasets.brec import load_brec
+from enfa.datasets import load_brec
 from enfa.expressiveness.hotelling import THRESHOLD, t_squared
 from enfa.expressiveness.trained import Protocol, relabelled, train_pair
 from enfa.testing import random_graph
@@ -72,7 +72,7 @@ def test_edge_deletion_goes_further() -> None:
 
 
 def test_some_pairs_of_brec(shared_data: Path) -> None:
-    data, count = load_brec(shared_data / "BREC.npz"), 0
+    data, count = load_brec(shared_data), 0
     for p in (2, 120, 170):
         pair = [graph.clone() for graph in data.graphs[2 * p : 2 * p + 2]]
         found = train_pair(pair, enfa.NodeMarking(), lambda: enfa.DSSGNN([1], 32, 16, 2), QUICK, number=p)

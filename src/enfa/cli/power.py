@@ -13,7 +13,7 @@ from rich.table import Table
 from torch_geometric.data import Data
 
 from enfa.cli.choices import check_picture, dataset_of, policy_of
-from enfa.datasets.brec import load_brec
+from enfa.datasets import load_brec
 from enfa.datasets.own import graphs_from_npz
 from enfa.edits import POLICIES
 from enfa.expressiveness import MODELS, Power
@@ -26,8 +26,8 @@ __all__ = ["graphs_of", "power"]
 def graphs_of(dataset: str, root: Path) -> tuple[str, list[Data], tuple[str, ...] | None]:
     """Name, graphs and, of BREC, the category of each pair: of a benchmark, or of a file of graphs, labelled or not."""
     if dataset == "BREC":
-        data = load_brec(root / "BREC.npz")
-        return data.name, data.graphs, data.category
+        data = load_brec(root)
+        return data.name, data.graphs, data.tabled
     path = root / "SR25.npz" if dataset == "SR25" else Path(dataset)
     if path.suffix == ".npz":
         if not path.is_file():

@@ -13,6 +13,8 @@ from enfa.datasets.npz.read import flat_graphs, read_npz
 __all__ = ["Pairs", "load_brec"]
 
 NUM_PAIRS = 400
+# The authors' files keep two parts of "Regular" apart, their tables do not.
+_PART_OF = {"4-Vertex_Condition": "Regular", "Distance_Regular": "Regular"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +31,11 @@ class Pairs:
 
     def __iter__(self) -> Iterator[tuple[Data, Data]]:
         return iter(zip(self.graphs[::2], self.graphs[1::2]))
+
+    @property
+    def tabled(self) -> tuple[str, ...]:
+        """Of every pair the category that the authors' tables have it under."""
+        return tuple(_PART_OF.get(self.categories[c], self.categories[c]) for c in self.category)
 
     def of(self, category: str) -> np.ndarray:
         """The numbers of the pairs of one category."""
