@@ -17,8 +17,8 @@ import sys
 from pathlib import Path
 
 from enfa.training import read_config
+from enfa.training.results.table import plain_table
 from enfa.training.sweep import numbers, run_sweep
-from enfa.training.table import plain_table
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 # The longest first, so that no core waits for a straggler.
@@ -36,9 +36,7 @@ def main() -> None:
     parser.add_argument("--data", required=True, help="folder of the datasets")
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder of result files (results)")
     parser.add_argument("--out", default="runs", help="folder of checkpoints (runs)")
-    parser.add_argument(
-        "--jobs", type=int, default=max(1, (os.cpu_count() or 2) - 1), help="runs at a time (cores - 1)"
-    )
+    parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) - 1), help="runs at a time (cores - 1)")
     parser.add_argument("--minutes", type=float, help="stop after the epoch in which this time is up")
     parser.add_argument("--folds", help="which folds, such as 0-9 (all)")
     parser.add_argument("--seeds", default="0", help="which seeds (0)")

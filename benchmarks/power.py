@@ -16,7 +16,7 @@ from typing import Any
 from common import RESULTS, ROOT, parser, write
 from enfa import power
 from enfa.cli.choices import policy_of
-from enfa.cli.power import graphs_of
+from enfa.cli.studies.power import graphs_of
 from enfa.expressiveness.picture import draw_power
 
 LAYERS, SHOWN = 10, (3, 6, 10)

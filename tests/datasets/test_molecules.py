@@ -13,7 +13,7 @@ SMILES = [
     "C",  # no bond
     "CCO",
     "c1ccccc1C(=O)[O-].[Na+]",  # aromatic, charged, two components
-    "N[C@@H](C)C(=O)O",  # chiral
+    "N[CH](C)C(=O)O",  # chiral
     "F/C=C/F",
     "F/C=C\\F",
     "C#N",

@@ -9,7 +9,7 @@ from enfa.edits import POLICIES
 from enfa.report.policies import PICTURES, draw_policies, draw_policy
 from enfa.testing import random_graph
 from enfa.training.build import Problem, make_model, make_policy
-from enfa.training.config import Config
+from enfa.training.settings.config import Config
 
 DOCS = Path(__file__).parents[2] / "docs"
 

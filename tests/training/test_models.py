@@ -12,9 +12,9 @@ from enfa.nn import DSGNN, DSSGNN
 from enfa.nn.bag.bag import Bag
 from enfa.nn.models.registry import MODELS
 from enfa.training import Config, fit, load_model, read_config
-from enfa.training.arguments import arguments
 from enfa.training.build import Problem, make_model
 from enfa.training.run import LAST, folder_of
+from enfa.training.settings.arguments import arguments
 
 Write = Callable[..., Path]
 PROBLEM = Problem("multiclass", "accuracy", 2, [3], [4])

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from enfa.datasets.compact import from_compact
+from enfa.datasets.official.compact import from_compact
 from enfa.training import Config
 from enfa.training.build import Problem, compile_for
-from enfa.training.data import Batches
-from enfa.training.lightning import pl
-from enfa.training.module import TrainingModule
+from enfa.training.loop.data import Batches
+from enfa.training.loop.lightning import pl
+from enfa.training.loop.module import TrainingModule
 
 # The whole of PROTEINS for 20 epochs takes ten minutes, nearly all of them on the full plan: ENFA_WHOLE=1 runs that.
 # Graphs of up to 20 nodes are a third of it, and 96 of them take a minute.

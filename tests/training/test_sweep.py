@@ -8,9 +8,9 @@ from typer.testing import CliRunner
 
 from enfa.cli.app import app
 from enfa.training import Config
-from enfa.training.record import Record
-from enfa.training.results import Results
-from enfa.training.table import markdown
+from enfa.training.results.collect import Results
+from enfa.training.results.record import Record
+from enfa.training.results.table import markdown
 
 RECORD = Record(
     {}, 0, 0, "accuracy", "all epochs", 3, [0.0] * 3, [0.5, 0.8, 0.6], 1, 0.8, None, "0.1.0", "2.0", "a CPU", 12.0
@@ -110,9 +110,7 @@ def test_out_of_time_is_said(tmp_path: Path) -> None:
     results = filed(tmp_path, late, epochs=100, paper="76.7")
     assert not results.has(0, 0)
     text = markdown([results])
-    assert (
-        "| n | accuracy | 76.7 | 70.0 | 1 | the time was up after 3 of 100 epochs |" in text
-    )
+    assert "| n | accuracy | 76.7 | 70.0 | 1 | the time was up after 3 of 100 epochs |" in text
     results.add(replace(late, ended="all epochs"))
     assert results.has(0, 0) and len(results.records) == 1
     assert [r.ended for r in Results.load(results.path).records] == ["all epochs"]

@@ -13,18 +13,18 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from enfa import __version__
-from enfa.cli.brec import brec
-from enfa.cli.demo import demo
-from enfa.cli.inspect import inspect
-from enfa.cli.power import power
-from enfa.cli.predict import predict
-from enfa.cli.reproduce import reproduce
-from enfa.cli.settings import SETTINGS
-from enfa.cli.storage import storage
-from enfa.cli.sweep import sweep
-from enfa.cli.table import table
-from enfa.cli.test import test
-from enfa.cli.train import train
+from enfa.cli.studies.brec import brec
+from enfa.cli.studies.demo import demo
+from enfa.cli.studies.inspect import inspect
+from enfa.cli.studies.power import power
+from enfa.cli.studies.reproduce import reproduce
+from enfa.cli.studies.storage import storage
+from enfa.cli.training.predict import predict
+from enfa.cli.training.settings import SETTINGS
+from enfa.cli.training.sweep import sweep
+from enfa.cli.training.table import table
+from enfa.cli.training.test import test
+from enfa.cli.training.train import train
 
 __all__ = ["app"]
 

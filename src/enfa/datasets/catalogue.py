@@ -5,12 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from enfa.datasets.benchmark import Benchmark
-from enfa.datasets.compact import NPZ_NAMES, from_compact
-from enfa.datasets.csl import load_csl
-from enfa.datasets.graphsat import load_graphsat
-from enfa.datasets.lrgb import load_peptides_func
-from enfa.datasets.ogb_csv import OGB_TASKS, load_ogb
-from enfa.datasets.tu import TU_NAMES, load_tu
+from enfa.datasets.official.compact import NPZ_NAMES, from_compact
+from enfa.datasets.official.csl import load_csl
+from enfa.datasets.official.graphsat import load_graphsat
+from enfa.datasets.official.lrgb import load_peptides_func
+from enfa.datasets.official.ogb_csv import OGB_TASKS, load_ogb
+from enfa.datasets.official.tu import TU_NAMES, load_tu
 
 __all__ = ["load", "names"]
 

@@ -15,13 +15,13 @@ from torch_geometric.data import Data
 from enfa.batch.dataset import CompiledDataset
 from enfa.datasets import Benchmark, from_npz, load
 from enfa.datasets.benchmark import Channels
-from enfa.datasets.compact import compact_file, from_compact
+from enfa.datasets.official.compact import compact_file, from_compact
 from enfa.edits import Policy, Subsample
 from enfa.edits.policies import policy_from
 from enfa.nn.bag import compile as compile_dataset
 from enfa.nn.bag import trace
-from enfa.training.config import Config
 from enfa.training.models import build_model
+from enfa.training.settings.config import Config
 
 __all__ = ["Problem", "compile_for", "make_model", "make_policy", "open_benchmark", "training_draw"]
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from enfa.training.build import Problem, make_model
-from enfa.training.config import MODEL, RUNS_ON, Config
+from enfa.training.settings.config import MODEL, RUNS_ON, Config
 
 __all__ = [
     "FORMAT", "check_resumable", "check_same_model", "check_same_run", "check_weights", "load_checkpoint", "load_model",

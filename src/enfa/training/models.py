@@ -11,8 +11,8 @@ from torch import nn
 from enfa.graphs.names import unknown
 from enfa.nn.convs import CONVS
 from enfa.nn.models.registry import MODELS
-from enfa.training.arguments import GIVEN, SETTINGS, arguments
-from enfa.training.config import Config
+from enfa.training.settings.arguments import GIVEN, SETTINGS, arguments
+from enfa.training.settings.config import Config
 
 __all__ = ["build_model"]
 
@@ -51,8 +51,10 @@ def _check(config: Config, own: list[str]) -> None:
         if name in SETTINGS:
             raise ValueError(f"Expected {name} as a setting of its own, got it among model_params")
         if name not in own:
-            raise unknown(f"an argument of {config.model}", name, own) if own else ValueError(
-                f"Expected no model_params for {config.model}, which has no arguments of its own, got {name!r}"
+            raise (
+                unknown(f"an argument of {config.model}", name, own)
+                if own
+                else ValueError(f"Expected no model_params for {config.model}, which has no arguments of its own, got {name!r}")
             )
     for name in SETTINGS:
         value = getattr(config, name)

@@ -19,16 +19,16 @@ import yaml
 from enfa.batch.file.atomic import named
 from enfa.training.build import Problem, compile_for, open_benchmark
 from enfa.training.checkpoint import check_resumable, check_same_model, check_weights, load_checkpoint
-from enfa.training.config import Config
 from enfa.training.disk import write_json, write_text
-from enfa.training.graphed import uses_graphs
+from enfa.training.loop.graphed import uses_graphs
 from enfa.training.metrics import NEAR, lower_is_better, mode
-from enfa.training.record import Record, hardware
+from enfa.training.results.record import Record, hardware
+from enfa.training.settings.config import Config
 
 if TYPE_CHECKING:
-    from enfa.training.data import Batches
-    from enfa.training.lightning import pl
-    from enfa.training.module import TrainingModule
+    from enfa.training.loop.data import Batches
+    from enfa.training.loop.lightning import pl
+    from enfa.training.loop.module import TrainingModule
 
 __all__ = ["BEST", "LAST", "evaluate", "fit", "folder_of", "prepare"]
 
@@ -57,7 +57,7 @@ def needs_lightning() -> None:
     try:
         import torchmetrics  # noqa: F401
 
-        import enfa.training.lightning  # noqa: F401
+        import enfa.training.loop.lightning  # noqa: F401
     except ImportError as error:
         raise ValueError(f"Training needs Lightning and torchmetrics ({error}): pip install 'enfa[train]'") from error
 
@@ -109,8 +109,8 @@ class Prepared:
 
 def prepare(config: Config, progress: bool = False) -> Prepared:
     needs_lightning()
-    from enfa.training.data import Batches
-    from enfa.training.module import TrainingModule
+    from enfa.training.loop.data import Batches
+    from enfa.training.loop.module import TrainingModule
 
     if config.threads is not None:
         torch.set_num_threads(config.threads)
@@ -127,7 +127,7 @@ def prepare(config: Config, progress: bool = False) -> Prepared:
 
 def _logger(folder: Path) -> Any:
     """TensorBoard's, where it is installed. The CSV file is the module's own, because it survives a resumption whole."""
-    from enfa.training.lightning import pl
+    from enfa.training.loop.lightning import pl
 
     try:
         return pl.loggers.TensorBoardLogger(folder, name="", version="")
@@ -136,9 +136,9 @@ def _logger(folder: Path) -> Any:
 
 
 def _trainer(config: Config, metric: str, folder: Path, progress: bool, deadline: float | None) -> pl.Trainer:
-    from enfa.training.last import LastCheckpoint
-    from enfa.training.lightning import pl
-    from enfa.training.whole import WholeCheckpoints
+    from enfa.training.loop.last import LastCheckpoint
+    from enfa.training.loop.lightning import pl
+    from enfa.training.loop.whole import WholeCheckpoints
 
     Callback, ModelCheckpoint = pl.callbacks.Callback, pl.callbacks.ModelCheckpoint
 
@@ -172,9 +172,7 @@ def _trainer(config: Config, metric: str, folder: Path, progress: bool, deadline
                 check_on_train_epoch_end=True,
             )
         )
-    accelerator = {"gpu": "gpu", "cpu": "cpu", "auto": "gpu" if torch.cuda.is_available() else "cpu"}[
-        config.accelerator
-    ]
+    accelerator = {"gpu": "gpu", "cpu": "cpu", "auto": "gpu" if torch.cuda.is_available() else "cpu"}[config.accelerator]
     return pl.Trainer(
         default_root_dir=folder,
         accelerator=accelerator,
@@ -251,7 +249,7 @@ def evaluate(config: Config, checkpoint: str | Path | None = None, part: str = "
     check_weights(path, found, run.module)
     run.batches.split = {**run.batches.split, "test": run.batches.split[part]}
     with _quietly():
-        from enfa.training.lightning import pl
+        from enfa.training.loop.lightning import pl
 
         accelerator = "gpu" if config.accelerator != "cpu" and torch.cuda.is_available() else "cpu"
         trainer = pl.Trainer(

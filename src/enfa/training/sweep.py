@@ -13,11 +13,11 @@ from typing import Any
 
 from enfa.training.build import open_benchmark
 from enfa.training.checkpoint import check_resumable, load_checkpoint
-from enfa.training.config import Config
-from enfa.training.graphed import workers
-from enfa.training.record import Record
-from enfa.training.results import Results
+from enfa.training.loop.graphed import workers
+from enfa.training.results.collect import Results
+from enfa.training.results.record import Record
 from enfa.training.run import LAST, fit, folder_of, needs_lightning
+from enfa.training.settings.config import Config
 
 __all__ = ["Job", "numbers", "plan_jobs", "run_sweep", "sweep"]
 

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from enfa.datasets import from_graphs, load
-from enfa.datasets.compact import compact_file, from_compact
 from enfa.datasets.npz import zinc
+from enfa.datasets.official.compact import compact_file, from_compact
 
 
 def test_the_subset_has_its_official_split_and_metric(data: Path) -> None:

@@ -19,7 +19,7 @@ def test_without_results_the_papers_numbers_stand_alone(tmp_path: Path) -> None:
 
 
 def test_results_stand_beside_the_papers(tmp_path: Path) -> None:
-    pytest.importorskip("enfa.training.results", reason="training is not there")
+    pytest.importorskip("enfa.training.results.collect", reason="training is not there")
     run = {"seed": 0, "metric": "accuracy", "ended": "all epochs", "epochs": 2, "loss": [1.0, 0.5], "best_epoch": 1,
            "valid": 0.8, "test": 0.75, "version": "0", "torch": "0", "hardware": "a machine", "seconds": 1.0}  # fmt: skip
     runs = [{**run, "fold": fold, "test": test, "score": [0.5, test]} for fold, test in ((0, 0.7), (1, 0.8))]

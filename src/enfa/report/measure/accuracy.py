@@ -28,7 +28,7 @@ def read_accuracy(folder: Path) -> dict[str, Any]:
     for path in sorted(folder.glob("*.json")):
         if "runs" not in json.loads(path.read_text()):
             continue  # storage and speed are kept there too
-        from enfa.training.results import Results  # training is an extra: a report without it is still a report
+        from enfa.training.results.collect import Results  # training is an extra: a report without it is still a report
 
         results = Results.load(path)
         summary, config = results.summary(), results.config

@@ -1,0 +1,1 @@
+"""Commands that measure and compare, without training a model of one's own."""

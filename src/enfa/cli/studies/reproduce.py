@@ -1,0 +1,70 @@
+"""``enfa reproduce``: the paper's evaluation as one report."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from enfa.report.data import open_source
+from enfa.report.reproduce import check_sections, measure, open_store, write_pages
+from enfa.report.settings import FULL, QUICK, QUICK_CUDA, SECTIONS, Settings
+
+__all__ = ["reproduce"]
+
+
+def _settings(quick: bool, device: str, datasets: str, memory_gb: float | None) -> Settings:
+    if device not in ("cpu", "cuda"):
+        raise ValueError(f"Expected --device cpu or cuda, got {device!r}")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ValueError("Expected a CUDA device for --device cuda, but PyTorch sees none")
+    sampled = QUICK_CUDA if device == "cuda" else QUICK
+    settings = (sampled if quick else FULL).to(device=device, memory_gb=memory_gb)
+    if datasets:
+        names = tuple(name.strip() for name in datasets.split(","))
+        for name in names:
+            if name not in settings.datasets:
+                raise ValueError(f"Expected --datasets from {', '.join(settings.datasets)}, got {name!r}")
+        settings = settings.to(datasets=names)
+    return settings
+
+
+def reproduce(
+    out: Annotated[Path, typer.Option(help="Folder of the report. Results in it are not measured again.")] = Path("report"),
+    quick: Annotated[bool, typer.Option("--quick", help="Sample graphs: ten minutes on two cores.")] = False,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    only: Annotated[str, typer.Option(help=f"Some of {','.join(SECTIONS)}; all by default.")] = "",
+    data: Annotated[Path, typer.Option(envvar="ENFA_DATA", help="Folder of .npz files.")] = Path("data"),
+    root: Annotated[Path | None, typer.Option(help="Raw files instead, as the official loaders lay them out.")] = None,
+    datasets: Annotated[str, typer.Option(help="Some of the six, by name; all by default.")] = "",
+    results: Annotated[Path, typer.Option(help="Folder of result files for the accuracy table.")] = Path("results"),
+    memory_gb: Annotated[float | None, typer.Option(help="What a step may take; what is free by default.")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Measure everything again.")] = False,
+) -> None:
+    """Measure storage, time, exactness and accuracy, and write index.html and report.md.
+
+    Interrupted, it continues where it stopped. Ends with code 1 if a plan is not exact.
+    """
+    console, began = Console(), time.perf_counter()
+    sections = check_sections([name.strip() for name in only.split(",") if name.strip()])
+    settings = _settings(quick, device, datasets, memory_gb)
+    source = open_source(None if root else data, root)
+    store = open_store(out, settings, fresh)
+    if not console.is_terminal:  # where a status line is not shown: a line for every measurement
+        console.print(f"Measuring {', '.join(sections)}; a line follows for each measurement.", soft_wrap=True)
+    with console.status("starting") as status:
+        for done in measure(sections, source, settings, store, results):
+            line = f"[dim]{time.perf_counter() - began:4.0f} s[/]  {escape(done)}"
+            status.update(line)
+            if not console.is_terminal:
+                console.print(line, soft_wrap=True)
+    ok = write_pages(out)
+    console.print(f"Wrote {out / 'index.html'} and {out / 'report.md'} in {time.perf_counter() - began:.0f} s.")
+    if not ok:
+        console.print("[bold red]A plan is not exact: see the exactness section.[/]")
+        raise typer.Exit(1)

@@ -1,0 +1,31 @@
+"""``enfa test``: the score of a checkpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from enfa.cli.training.settings import config_of
+from enfa.training.run import evaluate
+
+__all__ = ["test"]
+
+
+def test(
+    config: Annotated[Path, typer.Argument(help="The YAML file of settings that was trained.", show_default=False)],
+    overrides: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Settings that replace the file's.")
+    ] = None,
+    checkpoint: Annotated[Path | None, typer.Option(help="Which checkpoint.", show_default="best.ckpt of the run")] = None,
+    part: Annotated[str, typer.Option(help="Which part of the split: train, valid or test.")] = "test",
+    progress: Annotated[bool, typer.Option(help="Show progress bars.")] = True,
+) -> None:
+    """Score a trained model on the test graphs of its split."""
+    if part not in ("train", "valid", "test"):
+        raise ValueError(f"Expected --part to be train, valid or test, got {part!r}")
+    settings = config_of(config, overrides)
+    score = evaluate(settings, checkpoint, part, progress)
+    Console().print(f"{part} score {score:.6f}", markup=False)

@@ -1,0 +1,1 @@
+"""The official raw files of benchmarks, and how they are read."""

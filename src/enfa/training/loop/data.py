@@ -1,0 +1,82 @@
+"""The loaders that Lightning asks for. Importing this file needs Lightning (the extra ``enfa[train]``)."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+from torch import Tensor
+
+from enfa.batch import DataLoader
+from enfa.batch.dataset import CompiledDataset
+from enfa.batch.static.packed import PackedLoader
+from enfa.training.build import training_draw
+from enfa.training.loop.graphed import Chunks, on_gpu, workers
+from enfa.training.loop.lightning import pl
+from enfa.training.loop.module import TrainingModule
+from enfa.training.settings.config import Config
+
+__all__ = ["Batches"]
+
+
+class Batches(pl.LightningDataModule):
+    """The loaders of one split. In distributed training every rank gets its part of every batch."""
+
+    def __init__(self, config: Config, compiled: CompiledDataset, split: dict[str, np.ndarray]) -> None:
+        super().__init__()
+        self.config, self.compiled, self.split = config, compiled, split
+        self._open: dict[str, PackedLoader] = {}
+
+    def _packed(self, part: str) -> Chunks:
+        c, module = self.config, cast(TrainingModule, cast(pl.Trainer, self.trainer).lightning_module)
+        module.labels = cast(Tensor, self.compiled.y)
+        loader = PackedLoader(
+            self.compiled, self.compiled.program.needs, c.batch_size, part == "train", workers(c), c.seed,
+            graphs=self.split[part], pin=on_gpu(c),
+        )  # fmt: skip
+        self._open[part] = loader
+        return Chunks(loader)
+
+    def report(self) -> dict[str, dict[str, Any]]:
+        """What padding costs, by part of the split: nothing where batches are not padded."""
+        return {
+            part: {
+                "padding": str(of.buckets), "mb": [round(b.nbytes / 1e6, 2) for b in of.buckets.all],
+                "unpadded": of.unpadded, "workers": of.num_workers,
+            }
+            for part, of in self._open.items()
+        }  # fmt: skip
+
+    def teardown(self, stage: str) -> None:
+        for loader in self._open.values():
+            loader.close()
+
+    def _loader(self, part: str) -> DataLoader | Chunks:
+        c, trainer = self.config, self.trainer
+        if part != "test" and trainer is not None and cast(TrainingModule, trainer.lightning_module).graphed:
+            return self._packed(part)
+        shard = (0, 1) if trainer is None else (trainer.global_rank, trainer.world_size)
+        needs = None
+        if trainer is not None and trainer.strategy.root_device.type != "cpu":
+            needs = self.compiled.program.needs
+        return DataLoader(
+            self.compiled,
+            c.batch_size,
+            shuffle=part == "train",
+            num_workers=workers(c),
+            max_rows=c.max_rows,
+            seed=c.seed,
+            graphs=self.split[part],
+            shard=shard,
+            needs=needs,
+            draw=training_draw(c) if part == "train" else None,
+        )
+
+    def train_dataloader(self) -> DataLoader | Chunks:
+        return self._loader("train")
+
+    def val_dataloader(self) -> DataLoader | Chunks:
+        return self._loader("valid")
+
+    def test_dataloader(self) -> DataLoader | Chunks:
+        return self._loader("test")

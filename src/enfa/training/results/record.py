@@ -1,0 +1,80 @@
+"""What a run came to: the JSON that results are made of."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from enfa.training.metrics import best_of, reached
+from enfa.training.settings.config import Config
+
+if TYPE_CHECKING:
+    from enfa.training.loop.module import TrainingModule
+
+__all__ = ["Record", "hardware"]
+
+
+def hardware(device: torch.device) -> str:
+    """The machine in words."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    name = platform.processor() or platform.machine()
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            name = next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), name)
+    except OSError:
+        pass
+    return f"{name}, {torch.get_num_threads()} of {os.cpu_count()} cores"
+
+
+@dataclass(frozen=True)
+class Record:
+    """One finished run."""
+
+    config: dict[str, Any]
+    seed: int
+    fold: int
+    metric: str
+    ended: str  # "all epochs", "early stopping", "target reached" or "out of time"
+    epochs: int  # that were run
+    loss: list[float]  # of every epoch
+    score: list[float]  # validation, of every epoch
+    best_epoch: int
+    valid: float  # validation score there
+    test: float | None  # test score there; None where validation is on the test fold
+    version: str
+    torch: str
+    hardware: str
+    seconds: float
+
+    @classmethod
+    def of(cls, config: Config, module: TrainingModule, test: float | None, seconds: float, where: str, late: bool) -> Record:
+        from enfa import __version__
+
+        score = [row["score"] for row in module.curve]
+        metric = module.problem.metric
+        best = best_of(metric, score)
+        ended = "all epochs"
+        if len(score) < config.epochs:
+            ended = "early stopping"
+            if config.stop_at is not None and reached(metric, score[-1], config.stop_at):
+                ended = "target reached"
+            elif late:
+                ended = "out of time"
+        return cls(
+            config.to_dict(), config.seed, config.fold, metric, ended, len(score),
+            [row["loss"] for row in module.curve], score, best, score[best], test, __version__, torch.__version__, where,
+            round(seconds, 1),
+        )  # fmt: skip
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Record:
+        return cls(**{f.name: values[f.name] for f in fields(cls)})
+
+    def to_dict(self) -> dict[str, Any]:
+        rounded = {"loss": [round(v, 6) for v in self.loss], "score": [round(v, 6) for v in self.score]}
+        return {**asdict(self), **rounded}

@@ -1,0 +1,124 @@
+"""Results as a table: for the terminal, and for docs/results.md."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from enfa.training.results.collect import Results
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = ["markdown", "plain_table", "read_results", "terminal_table"]
+
+_HEAD = ("config", "metric", "paper", "ours", "runs", "notes")
+
+
+def read_results(folder: Path) -> list[Results]:
+    """All result files of a folder, by name."""
+    if not folder.is_dir():
+        raise FileNotFoundError(f"There is no folder of results {folder}")
+    # files of other commands (storage.json, say) have no runs
+    paths = [path for path in sorted(folder.glob("*.json")) if '"runs"' in path.read_text(encoding="utf-8")]
+    return [Results.load(path) for path in paths]
+
+
+class _Line(NamedTuple):
+    """One config's results, in words."""
+
+    config: str
+    metric: str
+    paper: str
+    ours: str
+    runs: str
+    epoch: str
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, results: Results) -> _Line:
+        name, paper, summary = results.config.name, results.config.paper or "", results.summary()
+        if summary is None:
+            return cls(name, "", paper, "no run yet", "0", "", ())
+        epoch = "" if summary.epoch is None else str(summary.epoch)
+        return cls(name, results.records[0].metric, paper, str(summary), str(summary.runs), epoch, summary.notes)
+
+    def cells(self) -> tuple[str, ...]:
+        """With the epoch among the notes."""
+        notes = (f"epoch {self.epoch}, the best of the mean curve", *self.notes) if self.epoch else self.notes
+        return (*self[:5], "; ".join(notes))
+
+
+def _rows(results: Sequence[Results]) -> list[tuple[str, ...]]:
+    return [_Line.of(each).cells() for each in results]
+
+
+def plain_table(results: Sequence[Results]) -> str:
+    """A line per config, without any library."""
+    rows = [_HEAD, *_rows(results)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(_HEAD))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
+
+
+def terminal_table(results: Sequence[Results]) -> Table:
+    """For 80 columns: what there is to say about a config stands below, and once if it holds for several."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    lines = [_Line.of(each) for each in results]
+    notes = list(dict.fromkeys("; ".join(line.notes) for line in lines if line.notes))
+    caption = ["Mean and standard deviation over runs, shares in percent."]
+    if any(line.epoch for line in lines):
+        caption.append("Epoch: the one whose mean over the runs is best.")
+    caption += [f"[{number}] {note}" for number, note in enumerate(notes, 1)]
+    table = Table(
+        box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, caption=Text("\n".join(caption)), caption_justify="left"
+    )  # fmt: skip
+    table.add_column("config", overflow="fold", min_width=14)  # a name that is cut off could be another's
+    table.add_column("metric")
+    for name in ("paper", "ours", "runs", "epoch"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("note", no_wrap=True)
+    for line in lines:
+        number = f"[{notes.index('; '.join(line.notes)) + 1}]" if line.notes else ""
+        table.add_row(*(Text(cell) for cell in (*line[:6], number)))
+    return table
+
+
+_INTRO = """\
+# Results
+
+Generated from the files under `results/` by `enfa table`; edit those, not this. Numbers are mean ± standard deviation over
+runs, as they came out: accuracy, ROC-AUC and average precision in percent, errors as they are. The column *paper* is what the
+ENFA paper reports for the same setting; of ZINC and counting, the paper of the model.
+
+Names are dataset, model (`ds`, `dss`) and policy: `nm` node marking, `nd` node deletion, `ed` edge deletion; behind them a
+conv where it is not GIN or GINE.
+
+Protocol. PROTEINS, EXP and CEXP: ten stratified folds, one run for each and for every seed; the test fold is the
+validation fold, and the number is that of the one epoch whose mean over the folds is best. That is the practice of GIN
+and ESAN, which the paper follows; it chooses the epoch on the test data, so it flatters. `validation=next` chooses on
+another fold. Datasets with an official split: the test score of the epoch with the best validation score.
+
+"""
+
+
+def _runs(of: Results) -> str:
+    hardware = "; ".join(sorted({r.hardware for r in of.records}))
+    seconds = sum(r.seconds for r in of.records) / len(of.records)
+    epochs = sum(r.epochs for r in of.records) / len(of.records)
+    versions = "; ".join(sorted({f"enfa {r.version}, torch {r.torch}" for r in of.records}))
+    seeds = ", ".join(str(s) for s in sorted({r.seed for r in of.records}))
+    c = of.config
+    return f"| {c.name} | {epochs:.0f} of {c.epochs} | {c.batch_size} | {seeds} | {seconds:.0f} | {hardware} | {versions} |"
+
+
+def markdown(results: Sequence[Results]) -> str:
+    done = [of for of in results if of.records]
+    lines = [f"| {' | '.join(_HEAD)} |", "|---|---|--:|--:|--:|---|"]
+    lines += [f"| {' | '.join(row)} |" for row in _rows(done)]
+    lines += ["", "| config | epochs, mean | batch | seed | seconds per run, mean | hardware | versions |",
+              "|---|--:|--:|--:|--:|---|---|"]  # fmt: skip
+    return _INTRO + "\n".join(lines + [_runs(of) for of in done]) + "\n"

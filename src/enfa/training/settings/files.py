@@ -1,0 +1,83 @@
+"""Config files: YAML, one inheriting from another, with settings overridden on the command line."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from enfa.training.settings.config import Config
+
+__all__ = ["no_such_setting", "read_config"]
+
+
+def no_such_setting(key: str) -> ValueError:
+    names = [f.name for f in fields(Config)]
+    close = difflib.get_close_matches(str(key), names, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else "'enfa train --help' lists them"
+    return ValueError(f"Expected a setting that exists, got {key!r} ({hint})")
+
+
+def _read(path: Path, below: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """A file's settings on top of its base's."""
+    path = path.resolve()
+    if path in below:
+        raise ValueError(f"{path} is its own base")
+    if not path.is_file():
+        whose = f", which {below[-1]} names as its base" if below else ""
+        raise FileNotFoundError(f"There is no config file {path}{whose}")
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(values, dict):
+        raise ValueError(f"{path}: Expected 'setting: value' lines, got {type(values).__name__}")
+    base = values.pop("base", None)
+    if base is None:
+        return values
+    if not isinstance(base, str):
+        raise ValueError(f"{path}: Expected base to be the path of another config file, got {base!r}")
+    return {**_read(path.parent / base, (*below, path)), **values}
+
+
+def _override(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise ValueError(f"Expected an override such as lr=0.01, got {text!r}")
+    try:
+        return key.strip(), yaml.safe_load(value) if value.strip() else ""
+    except yaml.YAMLError as error:
+        raise ValueError(f"Expected a value for {key}, got {value!r}") from error
+
+
+def _mapping(name: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"Expected {name} to be a mapping, got {value!r}")
+    return value
+
+
+def read_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
+    """The settings of a file: its ``base``'s (a path beside it), then its own, then ``key=value`` overrides.
+
+    ``policy_params.isolate=true`` sets one entry of a mapping.
+    """
+    path = Path(path)
+    values = {"name": path.stem, **_read(path)}
+    try:
+        for text in overrides:
+            key, value = _override(text)
+            outer, dot, inner = key.partition(".")
+            if dot:
+                Config.make({"dataset": "", outer: {}})  # the setting exists, and is a mapping
+                value, key = {**_mapping(outer, values.get(outer, {})), inner: value}, outer
+            values[key] = value
+        return Config.make(values)
+    except ValueError as error:
+        if overrides:
+            read_config(path)  # says so where the file itself is wrong
+        where = f"{path} with {' '.join(overrides)}" if overrides else path
+        raise ValueError(f"{where}: {error}") from error
