@@ -1,0 +1,1 @@
+"""Other people's code, from folders that the user names, beside ours."""
