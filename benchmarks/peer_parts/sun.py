@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -36,15 +37,13 @@ def load(folder: Path, width: int = 64, layers: int = 6, policy: str = "ego_nets
     from conv import ZINCGINConv
     from models import SUNnetwork, ZincAtomEncoder
 
-    import data as theirdata
-
     atoms = ZincAtomEncoder(policy=policy, emb_dim=width)
     atoms.enc = nn.Embedding(28, width)  # as many kinds of atoms as ZINC has
     theirs = SUNnetwork(
         num_layers=layers, in_dim=width + 2, emb_dim=width, num_tasks=1, feature_encoder=atoms, GNNConv=ZINCGINConv
     )
     ours = enfa.SUN([28], width, 1, layers, "gine", edge_channels=[4], mark_features=True)
-    transform = theirdata.policy2transform(policy, 3)
+    transform = import_module("data").policy2transform(policy, 3)
 
     def batch(graphs: Sequence[Data]) -> Any:
         from torch_geometric.loader import DataLoader
