@@ -70,12 +70,13 @@ def trained() -> str:
     for title, name in TRAINED.items():
         pairs = list(json.loads((RESULTS / name).read_text())["pairs"].values())
         apart = [one["apart"] and one["reliable"] for one in pairs]
-        of = {kind: 0 for kind in ("Basic", "Regular", "Extension", "CFI")}
+        of = dict.fromkeys(("Basic", "Regular", "Extension", "CFI"), 0)
         for one, found in zip(pairs, apart):
             of[one["category"]] += found
         counts = ", ".join(map(str, of.values()))
         outside = sum(found and not one["bound"] for one, found in zip(pairs, apart))
-        row = [title, sum(apart), sum(one["bound"] for one in pairs), counts, sum(not one["reliable"] for one in pairs), outside]
+        bound, doubtful = (sum(one[key] == value for one in pairs) for key, value in (("bound", True), ("reliable", False)))
+        row = [title, sum(apart), bound, counts, doubtful, outside]
         lines.append(f"| {' | '.join(map(str, row))} |")
     return "\n".join(lines)
 
