@@ -41,7 +41,7 @@ def _imports(path: Path) -> set[str]:
                 found |= {f"enfa.{alias.name}" for alias in node.names}
             else:
                 found.add(node.module or "")
-    found.discard("enfa.__version__")  # a string, of no part
+    found -= {"enfa.__version__", "enfa.cache", "enfa.lazy"}  # of no part
     return {name for name in found if name == "enfa" or name.startswith("enfa.")}
 
 

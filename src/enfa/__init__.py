@@ -5,25 +5,46 @@ plan = enfa.make_plan(graphs, enfa.NodeMarking(), model)
 logits = model(plan)
 """
 
-from enfa import testing
-from enfa.batch import CompiledDataset, DataLoader
-from enfa.edits import (
-    EdgeDeletion,
-    EdgeMarking,
-    EgoNets,
-    MostCentral,
-    NeighborMarking,
-    NodeDeletion,
-    NodeMarking,
-    Policy,
-    Reconstruction,
-    Subgraph,
-    Subsample,
-)
-from enfa.expressiveness import Power, power
-from enfa.nn import DSGNN, DSSGNN, GNNAK, I2GNN, IDGNN, NGNN, SSWLGNN, SUN, CountedBatchNorm, Subgraphormer
-from enfa.nn.bag import Bag, Rows, compile, lift, load_compiled, make_plan, trace
-from enfa.plan.step import Program
+from typing import TYPE_CHECKING
+
+from enfa.lazy import lazily
+
+if TYPE_CHECKING:
+    from enfa import testing
+    from enfa.batch import CompiledDataset, DataLoader
+    from enfa.edits import (
+        EdgeDeletion,
+        EdgeMarking,
+        EgoNets,
+        MostCentral,
+        NeighborMarking,
+        NodeDeletion,
+        NodeMarking,
+        Policy,
+        Reconstruction,
+        Subgraph,
+        Subsample,
+    )
+    from enfa.expressiveness import Power, power
+    from enfa.nn import DSGNN, DSSGNN, GNNAK, I2GNN, IDGNN, NGNN, SSWLGNN, SUN, CountedBatchNorm, Subgraphormer
+    from enfa.nn.bag import Bag, Rows, load_compiled, make_plan
+    from enfa.nn.bag.compile import compile
+    from enfa.nn.bag.lift import lift
+    from enfa.nn.bag.trace import trace
+    from enfa.plan.step import Program
+else:
+    __getattr__, __dir__ = lazily(__name__, {
+        "enfa.batch": "CompiledDataset DataLoader",
+        "enfa.edits": "EdgeDeletion EdgeMarking EgoNets MostCentral NeighborMarking NodeDeletion NodeMarking Policy "
+        "Reconstruction Subgraph Subsample",
+        "enfa.expressiveness": "Power power",
+        "enfa.nn": "DSGNN DSSGNN GNNAK I2GNN IDGNN NGNN SSWLGNN SUN CountedBatchNorm Subgraphormer",
+        "enfa.nn.bag": "Bag Rows load_compiled make_plan",
+        "enfa.nn.bag.compile": "compile",
+        "enfa.nn.bag.lift": "lift",
+        "enfa.nn.bag.trace": "trace",
+        "enfa.plan.step": "Program",
+    })  # fmt: skip
 
 __version__ = "0.1.0"
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch_geometric.datasets import TUDataset
 
 from enfa.datasets import from_npz, load, names
+from enfa.datasets.official import fetch
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_downloads_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         archive.writestr("NEW/NEW_graph_labels.txt", "0\n1\n")
         archive.writestr("NEW/NEW_node_labels.txt", "0\n1\n4\n")
         archive.writestr("NEW/README.txt", "")
-    monkeypatch.setattr(TUDataset, "url", tmp_path.as_uri())
+    monkeypatch.setattr(fetch, "TU", tmp_path.as_uri())
     new = load("NEW", tmp_path / "data")
     assert (len(new), new.in_channels) == (2, [5])
     assert len(list((tmp_path / "data" / "NEW" / "raw").iterdir())) == 4

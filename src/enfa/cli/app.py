@@ -1,39 +1,62 @@
 """The commands of ``enfa``, and what a user's mistake looks like.
 
-To add a command, write it in a file of its own and register it at the end of this one.
+To add a command, write it as a function of its name, in a file of its name, and list it below.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.text import Text
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from enfa import __version__
-from enfa.cli.studies.brec import brec
-from enfa.cli.studies.demo import demo
-from enfa.cli.studies.inspect import inspect
-from enfa.cli.studies.power import power
-from enfa.cli.studies.reproduce import reproduce
-from enfa.cli.studies.storage import storage
-from enfa.cli.training.predict import predict
-from enfa.cli.training.settings import SETTINGS
-from enfa.cli.training.sweep import sweep
-from enfa.cli.training.table import table
-from enfa.cli.training.test import test
-from enfa.cli.training.train import train
 
 __all__ = ["app"]
+
+# Name: the folder of its file, and what it does. A file is imported when its command is called: PyTorch takes seconds.
+COMMANDS = {
+    "brec": ("studies", "Train a network for every pair of BREC, and test whether it tells the pair apart."),
+    "demo": ("studies", "The whole idea in half a minute, on graphs made here."),
+    "inspect": ("studies", "What the bags of a dataset cost, and what is shared, before any training."),
+    "power": ("studies", "Which graphs some weights of a model class tell apart; nothing is trained."),
+    "predict": ("training", "Predict with a trained model: a CSV file with a line per graph."),
+    "table": ("training", "Print all results beside the paper's numbers."),
+    "test": ("training", "Score a trained model on the test graphs of its split."),
+    "sweep": ("training", "Train every fold with every seed, and print mean and standard deviation."),
+    "train": ("training", "Train one model."),
+    "reproduce": ("studies", "Measure storage, time, exactness and accuracy, and write a report."),
+    "storage": ("studies", "Bytes of the bags on disk: conventional, as ego nets, and as distinct rows."),
+}
 
 # what the package raises for wrong input; and what the system does, for a full disk or a folder that may not be written
 MISTAKES = (ValueError, TypeError, OSError)
 
 
+def _command(name: str) -> Any:
+    """A command, out of its file: its function, and what stands below its help."""
+    file = import_module(f"enfa.cli.{COMMANDS[name][0]}.{name}")
+    alone = typer.Typer(add_completion=False)
+    alone.command(name, epilog=getattr(file, "EPILOG", None))(getattr(file, name))
+    return typer.main.get_command(alone)
+
+
 class _Group(TyperGroup):
-    """Shows a user's mistake as one line and exits with code 2, as for a misspelt option."""
+    """Imports the command that is called. Shows a user's mistake as one line and exits with 2, as for a misspelt option."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*COMMANDS, *super().list_commands(ctx)]
+
+    def get_command(self, ctx: Any, name: str) -> Any:
+        """As ``enfa --help`` lists it."""
+        return TyperCommand(name, help=COMMANDS[name][1]) if name in COMMANDS else super().get_command(ctx, name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, _command(name) if name in COMMANDS else command, rest
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -67,15 +90,3 @@ def options(
 ) -> None:
     """Subgraph GNNs made cheap without changing a single output."""
 
-
-app.command()(brec)
-app.command()(demo)
-app.command()(inspect)
-app.command()(power)
-app.command()(predict)
-app.command()(table)
-app.command()(test)
-app.command(epilog=SETTINGS)(sweep)
-app.command(epilog=SETTINGS)(train)
-app.command()(reproduce)
-app.command()(storage)

@@ -9,7 +9,8 @@ from typing import Any
 import yaml
 
 from enfa.datasets import Benchmark, from_npz, load
-from enfa.datasets.official.compact import compact_file, from_compact
+from enfa.datasets.known import compact_file
+from enfa.datasets.official.compact import from_compact
 from enfa.edits import Policy, policy_from
 
 __all__ = ["check_picture", "dataset_of", "layers_of", "policy_of", "words"]

@@ -3,11 +3,26 @@
 ``load`` by name, ``load_brec`` for pairs to tell apart; ``from_npz``, ``from_smiles`` and ``from_graphs`` for what has none.
 """
 
-from enfa.datasets.benchmark import Benchmark
-from enfa.datasets.catalogue import load, names
-from enfa.datasets.molecules import ATOM_CHANNELS, BOND_CHANNELS, from_smiles
-from enfa.datasets.npz.pairs import Pairs, load_brec
-from enfa.datasets.own import from_graphs, from_npz
+from typing import TYPE_CHECKING
+
+from enfa.lazy import lazily
+
+if TYPE_CHECKING:
+    from enfa.datasets.benchmark import Benchmark
+    from enfa.datasets.catalogue import load
+    from enfa.datasets.known import names
+    from enfa.datasets.molecules import ATOM_CHANNELS, BOND_CHANNELS, from_smiles
+    from enfa.datasets.npz.pairs import Pairs, load_brec
+    from enfa.datasets.own import from_graphs, from_npz
+else:
+    __getattr__, __dir__ = lazily(__name__, {
+        "enfa.datasets.benchmark": "Benchmark",
+        "enfa.datasets.catalogue": "load",
+        "enfa.datasets.known": "names",
+        "enfa.datasets.molecules": "ATOM_CHANNELS BOND_CHANNELS from_smiles",
+        "enfa.datasets.npz.pairs": "Pairs load_brec",
+        "enfa.datasets.own": "from_graphs from_npz",
+    })  # fmt: skip
 
 __all__ = [
     "ATOM_CHANNELS",

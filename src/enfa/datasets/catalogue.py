@@ -1,23 +1,18 @@
 """Datasets by name."""
 
-import difflib
 from collections.abc import Callable
 from pathlib import Path
 
 from enfa.datasets.benchmark import Benchmark
-from enfa.datasets.official.compact import NPZ_NAMES, from_compact
+from enfa.datasets.known import NPZ_NAMES, check_known
+from enfa.datasets.official.compact import from_compact
 from enfa.datasets.official.csl import load_csl
 from enfa.datasets.official.graphsat import load_graphsat
 from enfa.datasets.official.lrgb import load_peptides_func
 from enfa.datasets.official.ogb_csv import OGB_TASKS, load_ogb
-from enfa.datasets.official.tu import TU_NAMES, load_tu
+from enfa.datasets.official.tu import load_tu
 
-__all__ = ["load", "names"]
-
-
-def names() -> list[str]:
-    """The names that ``load`` knows; it takes any other dataset of the TU collection too."""
-    return ["EXP", "CEXP", "CSL", "peptides-func", *OGB_TASKS, *NPZ_NAMES, *TU_NAMES]
+__all__ = ["load"]
 
 
 def load(name: str, root: str | Path = "data", *, use_node_attr: bool = False) -> Benchmark:
@@ -39,8 +34,6 @@ def load(name: str, root: str | Path = "data", *, use_node_attr: bool = False) -
 edge_channels=None, num_folds=5)
     """
     root = Path(root)
-    if name == "BREC":
-        raise ValueError("BREC has pairs of graphs and no labels to learn: enfa.datasets.load_brec reads it")
     readers: dict[str, Callable[[], Benchmark]] = {
         "EXP": lambda: load_graphsat("EXP", root),
         "CEXP": lambda: load_graphsat("CEXP", root),
@@ -53,22 +46,5 @@ edge_channels=None, num_folds=5)
         if use_node_attr:
             raise ValueError(f"{name} has no node attributes")
         return readers[name]()
-    if not name or set(name) & set("/\\:*?[]"):  # a TU name becomes a folder and an address
-        raise ValueError(_unknown(name, root))
-    try:
-        return load_tu(name, root, use_node_attr)
-    except FileNotFoundError as error:
-        if name in TU_NAMES:
-            raise
-        raise ValueError(_unknown(name, root)) from error
-
-
-def _unknown(name: str, root: Path) -> str:
-    known = names()
-    folded = {other.casefold(): other for other in known}
-    close = difflib.get_close_matches(name.casefold(), folded, n=1)
-    hint = f"; did you mean {folded[close[0]]!r}?" if close else "."
-    return (
-        f"Unknown dataset {name!r}{hint} Known are {', '.join(known)}, and any other TU dataset that can be "
-        f"downloaded or has its raw files in {root / name / 'raw'}."
-    )
+    check_known(name, root)
+    return load_tu(name, root, use_node_attr)

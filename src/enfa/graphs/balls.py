@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from enfa.cache import numba_kernel
 from enfa.graphs.graphset import GraphSet
 
 __all__ = ["Balls", "balls", "distances_within"]
@@ -26,7 +26,7 @@ class Balls:
         return np.repeat(np.arange(len(self.ptr) - 1), np.diff(self.ptr))
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def _fill(
     first: int, center_ptr: np.ndarray, center: np.ndarray, hops: int, in_ptr: np.ndarray, src: np.ndarray,
     seen: np.ndarray, ptr: np.ndarray, node: np.ndarray, hop: np.ndarray,
@@ -85,7 +85,7 @@ def balls(graphs: GraphSet, center_ptr: np.ndarray, center: np.ndarray, hops: in
         hop = np.concatenate([hop, np.empty(len(hop), np.int16)])
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def _reach(
     ptr: np.ndarray, node: np.ndarray, target: np.ndarray, far: int, in_ptr: np.ndarray, src: np.ndarray,
     inside: np.ndarray, place: np.ndarray, queue: np.ndarray, hop: np.ndarray,

@@ -1,9 +1,21 @@
 """Running models on plans."""
 
-from enfa.nn.cuda.captured import GraphedForward, GraphedStep
-from enfa.nn.models import DSGNN, DSSGNN, GNNAK, I2GNN, IDGNN, NGNN, SSWLGNN, SUN, Subgraphormer
-from enfa.nn.ops.norm import CountedBatchNorm
-from enfa.nn.rooted import link_places, root_nodes
+from typing import TYPE_CHECKING
+
+from enfa.lazy import lazily
+
+if TYPE_CHECKING:
+    from enfa.nn.cuda.captured import GraphedForward, GraphedStep
+    from enfa.nn.models import DSGNN, DSSGNN, GNNAK, I2GNN, IDGNN, NGNN, SSWLGNN, SUN, Subgraphormer
+    from enfa.nn.ops.norm import CountedBatchNorm
+    from enfa.nn.rooted import link_places, root_nodes
+else:
+    __getattr__, __dir__ = lazily(__name__, {
+        "enfa.nn.cuda.captured": "GraphedForward GraphedStep",
+        "enfa.nn.models": "DSGNN DSSGNN GNNAK I2GNN IDGNN NGNN SSWLGNN SUN Subgraphormer",
+        "enfa.nn.ops.norm": "CountedBatchNorm",
+        "enfa.nn.rooted": "link_places root_nodes",
+    })  # fmt: skip
 
 __all__ = [
     "DSGNN",

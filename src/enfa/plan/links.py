@@ -63,4 +63,4 @@ class Links(Arrays):
 
     @property
     def num_rows(self) -> int:
-        return len(self.self_row)
+        return self.self_row.shape[0]

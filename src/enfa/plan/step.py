@@ -12,6 +12,7 @@ what is computed: two convs on the same rows are one step. Printed, a program is
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 __all__ = ["Program", "Step"]
 
@@ -120,13 +121,17 @@ class Program:
 
     def number(self, step: Step) -> int:
         """Where a step stands; a ValueError that names both where it is not there."""
-        try:
-            return self.steps.index(step)
-        except ValueError:
+        found = self._numbers.get(step)
+        if found is None:
             raise ValueError(
                 f"The model asks for a step that its plan does not hold: {step.kind}, {step}. Make a plan with this model. "
                 f"The plan holds:\n{self}"
-            ) from None
+            )
+        return found
+
+    @cached_property
+    def _numbers(self) -> dict[Step, int]:
+        return {step: number for number, step in reversed(list(enumerate(self.steps)))}
 
     def __str__(self) -> str:
         return "\n".join(f"{n:2}  {step.kind:10} {step}" for n, step in enumerate(self.steps))

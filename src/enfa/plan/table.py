@@ -73,12 +73,12 @@ class Table(Arrays):
     def num_rows(self) -> int:
         for lists in (self.parts, self.sums):
             if lists is not None:
-                return len(lists.ptr) - 1
+                return lists.ptr.shape[0] - 1
         if self.links is not None:
             return self.links.num_rows
         held = self.copies if self.own is None else self.own
         assert held is not None  # of the first table, Plan.num_rows knows
-        return len(held)
+        return held.shape[0]
 
     @property
     def parents(self) -> list[Tensor]:
@@ -125,7 +125,7 @@ class Plan(Arrays):
 
     def num_rows(self, number: int) -> int:
         """Of one step."""
-        return self.tables[number].num_rows if number else len(self.feature)
+        return self.tables[number].num_rows if number else self.feature.shape[0]
 
     def numbered_alike(self, one: int, other: int) -> bool:
         """Whether rows with the same number in two steps stand for the same pair, node or subgraph."""

@@ -15,7 +15,8 @@ from torch_geometric.data import Data
 from enfa.batch.dataset import CompiledDataset
 from enfa.datasets import Benchmark, from_npz, load
 from enfa.datasets.benchmark import Channels
-from enfa.datasets.official.compact import compact_file, from_compact
+from enfa.datasets.known import compact_file
+from enfa.datasets.official.compact import from_compact
 from enfa.edits import Policy, Subsample
 from enfa.edits.policies import policy_from
 from enfa.nn.bag import compile as compile_dataset

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 import warnings
@@ -24,6 +23,7 @@ from enfa.training.loop.graphed import uses_graphs
 from enfa.training.metrics import NEAR, lower_is_better, mode
 from enfa.training.results.record import Record, hardware
 from enfa.training.settings.config import Config
+from enfa.training.settings.folder import BEST, LAST, check_place, folder_of
 
 if TYPE_CHECKING:
     from enfa.training.loop.data import Batches
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BEST", "LAST", "evaluate", "fit", "folder_of", "prepare"]
 
-BEST, LAST = "best.ckpt", "last.ckpt"
 _PRECISION: dict[str, Any] = {"32": "32-true", "64": "32-true", "bf16": "bf16-mixed", "16": "16-mixed"}
 # On workers (a slice costs little), on folders that hold a run to resume, on what is as it should be.
 _ADVICE = (
@@ -46,11 +45,6 @@ _ADVICE = (
     ".*resuming from a checkpoint that ended before.*",
     ".*`training_step` returned `None`.*",
 )
-
-
-def folder_of(config: Config) -> Path:
-    """Where a run keeps its checkpoints and logs."""
-    return Path(config.out) / config.name / f"fold-{config.fold}-seed-{config.seed}"
 
 
 def needs_lightning() -> None:
@@ -190,11 +184,6 @@ def _trainer(config: Config, metric: str, folder: Path, progress: bool, deadline
     )
 
 
-def _started_by_another() -> bool:
-    """Whether this is a process that Lightning started for a further rank."""
-    return int(os.environ.get("LOCAL_RANK", 0)) > 0
-
-
 def fit(config: Config, *, resume: bool = False, progress: bool = True, deadline: float | None = None) -> Record | None:
     """Train, and return the run's record; None in processes that only helped.
 
@@ -203,10 +192,7 @@ def fit(config: Config, *, resume: bool = False, progress: bool = True, deadline
     """
     folder = folder_of(config)
     last = folder / LAST
-    if last.exists() and not resume and not _started_by_another():
-        raise ValueError(f"{folder} holds a run already: --resume continues it; another 'out' or 'name' keeps both")
-    if resume and not last.exists():
-        raise FileNotFoundError(f"There is no run to resume in {folder}")
+    check_place(config, resume)
     there = torch.cuda.device_count()
     if config.accelerator == "gpu" and there < config.devices:
         raise ValueError(f"Expected GPUs for accelerator=gpu and devices={config.devices}, PyTorch sees {there}")

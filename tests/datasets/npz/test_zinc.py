@@ -28,13 +28,13 @@ def test_the_subset_has_its_official_split_and_metric(data: Path) -> None:
 
 def test_all_of_it_is_in_the_same_file(data: Path) -> None:
     assert compact_file("ZINC-full", data) == compact_file("ZINC", data)
-    assert zinc.ZINC_NAMES["ZINC-full"] == ("full_", (220_011, 24_445, 5_000))
+    assert zinc.SIZES["ZINC-full"] == ("full_", (220_011, 24_445, 5_000))
 
 
 @pytest.fixture
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Six graphs, of which the subset has three."""
-    monkeypatch.setattr(zinc, "ZINC_NAMES", {"ZINC": ("split_", (1, 1, 1)), "ZINC-full": ("full_", (4, 1, 1))})
+    monkeypatch.setattr(zinc, "SIZES", {"ZINC": ("split_", (1, 1, 1)), "ZINC-full": ("full_", (4, 1, 1))})
     np.savez(
         tmp_path / "ZINC.npz", num_nodes=np.full(6, 2), num_edges=np.ones(6, int), edges=np.tile([0, 1], (6, 1)),
         x=np.arange(12)[:, None], edge_attr=np.ones((6, 1), int), y=np.arange(6.0)[:, None], full_train=np.arange(4),

@@ -1,11 +1,11 @@
 """Decoding stored integers: planes of bytes, zigzag, running sums, in one pass."""
 
-from numba import njit
+from enfa.cache import numba_kernel
 
 __all__ = ["decode"]
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def decode(planes, delta, out):
     """``planes`` is uint8 [width, n], lowest byte first; ``out`` any integer array [n]."""
     width, count = planes.shape

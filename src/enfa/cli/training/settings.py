@@ -5,14 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from enfa.training.settings.config import Config, settings
+from enfa.training.settings.early import check_early
 from enfa.training.settings.files import read_config
 
-__all__ = ["SETTINGS", "config_of"]
+__all__ = ["EPILOG", "config_of"]
 
-SETTINGS = "Settings, for config files and key=value, with their defaults:\n\n" + "\n\n".join(
+EPILOG = "Settings, for config files and key=value, with their defaults:\n\n" + "\n\n".join(
     f"{name} ({kind}; default {default}): {meaning}" for name, kind, default, meaning in settings()
 )
 
 
 def config_of(path: Path, overrides: list[str] | None) -> Config:
-    return read_config(path, overrides or [])
+    """The settings of a run, of which all that can be is checked before PyTorch is imported."""
+    config = read_config(path, overrides or [])
+    check_early(config)
+    return config

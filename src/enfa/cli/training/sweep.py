@@ -8,11 +8,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from enfa.cli.training.settings import config_of
-from enfa.training.results.table import terminal_table
-from enfa.training.sweep import numbers, run_sweep
+from enfa.cli.training.settings import EPILOG, config_of
 
-__all__ = ["sweep"]
+__all__ = ["EPILOG", "sweep"]
 
 
 def sweep(
@@ -37,6 +35,9 @@ def sweep(
     if not files:
         raise ValueError("Expected at least one config file, got none")
     made = [config_of(Path(file), overrides) for file in files]
+    from enfa.training.results.table import terminal_table  # and PyTorch, which no mistake above had to wait for
+    from enfa.training.sweep import numbers, run_sweep
+
     chosen = None if folds is None else numbers(folds)
 
     def say(line: str) -> None:

@@ -9,7 +9,6 @@ import typer
 from rich.console import Console
 
 from enfa.cli.training.settings import config_of
-from enfa.training.run import evaluate
 
 __all__ = ["test"]
 
@@ -27,5 +26,7 @@ def test(
     if part not in ("train", "valid", "test"):
         raise ValueError(f"Expected --part to be train, valid or test, got {part!r}")
     settings = config_of(config, overrides)
+    from enfa.training.run import evaluate  # and PyTorch, which no mistake above had to wait for
+
     score = evaluate(settings, checkpoint, part, progress)
     Console().print(f"{part} score {score:.6f}", markup=False)

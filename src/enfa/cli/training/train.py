@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from enfa.cli.training.settings import config_of
-from enfa.training.run import LAST, fit, folder_of
+from enfa.cli.training.settings import EPILOG, config_of
+from enfa.training.settings.folder import LAST, check_place, folder_of
 
-__all__ = ["train"]
+__all__ = ["EPILOG", "train"]
 
 
 def train(
@@ -26,6 +26,9 @@ def train(
     the epoch it falls into; --resume goes on from there, to the same weights as without the break."""
     settings, console = config_of(config, overrides), Console()
     folder = folder_of(settings)
+    check_place(settings, resume)
+    from enfa.training.run import fit  # and PyTorch, which no mistake above had to wait for
+
     try:
         record = fit(settings, resume=resume, progress=progress)
     except (KeyboardInterrupt, SystemExit):

@@ -9,9 +9,8 @@ from enfa.datasets.benchmark import Benchmark
 from enfa.datasets.npz.read import flat_graphs, read_npz, splits_of
 from enfa.datasets.npz.substructures import PATTERNS, count_patterns, stars
 
-__all__ = ["COUNTING_NAMES", "load_counting"]
+__all__ = ["load_counting"]
 
-COUNTING_NAMES = ("counting", "counting-graphs")
 SIZES = (1_500, 1_000, 2_500)
 CYCLES = ("cycle3", "cycle4", "cycle5", "cycle6")
 # How many of a pattern's nodes are in the place that counts.

@@ -8,10 +8,10 @@ from enfa.datasets.assemble import assemble
 from enfa.datasets.benchmark import Benchmark
 from enfa.datasets.npz.read import flat_graphs, read_npz, splits_of
 
-__all__ = ["ZINC_NAMES", "load_zinc"]
+__all__ = ["load_zinc"]
 
 # Name -> which arrays hold its split, and how many graphs each part has.
-ZINC_NAMES = {"ZINC": ("split_", (10_000, 1_000, 1_000)), "ZINC-full": ("full_", (220_011, 24_445, 5_000))}
+SIZES = {"ZINC": ("split_", (10_000, 1_000, 1_000)), "ZINC-full": ("full_", (220_011, 24_445, 5_000))}
 ATOMS, BONDS = 28, 4  # atom types, and bond types: 0 is none, which stands at no edge
 
 
@@ -27,7 +27,7 @@ def load_zinc(name: str, path: Path) -> Benchmark:
             f"enfa.datasets.from_graphs(graphs, metric='mae', in_channels=[{ATOMS}], edge_channels=[{BONDS}], splits=...)"
         )
     arrays = read_npz(path)
-    prefix, sizes = ZINC_NAMES[name]
+    prefix, sizes = SIZES[name]
     splits = splits_of(arrays, prefix) or {}
     found = tuple(len(splits.get(part, ())) for part in ("train", "valid", "test"))
     if found != sizes:

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from enfa.datasets.benchmark import Benchmark
+from enfa.datasets.known import COUNTING_NAMES, ZINC_NAMES, compact_file
 from enfa.datasets.molecules import ATOM_CHANNELS, BOND_CHANNELS
-from enfa.datasets.npz.counting import COUNTING_NAMES, load_counting
+from enfa.datasets.npz.counting import load_counting
 from enfa.datasets.npz.strongly_regular import load_sr25
-from enfa.datasets.npz.zinc import ZINC_NAMES, load_zinc
+from enfa.datasets.npz.zinc import load_zinc
 from enfa.datasets.official.ogb_csv import OGB_TASKS
 from enfa.datasets.own import from_npz
 
-__all__ = ["NPZ_NAMES", "compact_file", "from_compact"]
+__all__ = ["from_compact"]
 
 # What the file cannot say of itself.
 _MOLECULES = {"in_channels": ATOM_CHANNELS, "edge_channels": BOND_CHANNELS}
@@ -26,19 +27,12 @@ _FACTS: dict[str, dict[str, Any]] = {
     **{n: {"metric": metric, "num_outputs": tasks, **_MOLECULES} for n, (_, tasks, metric) in OGB_TASKS.items()},
 }
 
-# Benchmarks that have no raw files but pickles, or none at all, and are read from these files only: its name, its reader.
-_READERS: dict[str, tuple[str, Callable[[Path], Benchmark]]] = {
-    **{name: ("ZINC", partial(load_zinc, name)) for name in ZINC_NAMES},
-    **{name: ("counting", partial(load_counting, name)) for name in COUNTING_NAMES},
-    "SR25": ("SR25", load_sr25),
+# Benchmarks that are read from these files only (known.NPZ_NAMES).
+_READERS: dict[str, Callable[[Path], Benchmark]] = {
+    **{name: partial(load_zinc, name) for name in ZINC_NAMES},
+    **{name: partial(load_counting, name) for name in COUNTING_NAMES},
+    "SR25": load_sr25,
 }
-NPZ_NAMES = tuple(_READERS)
-
-
-def compact_file(name: str, root: str | Path) -> Path:
-    """Where the file of a benchmark would lie."""
-    stem = _READERS[name][0] if name in _READERS else name.replace("-", "_")
-    return Path(root) / f"{stem}.npz"
 
 
 def from_compact(name: str, root: str | Path, *, use_node_attr: bool = False) -> Benchmark:
@@ -49,5 +43,5 @@ def from_compact(name: str, root: str | Path, *, use_node_attr: bool = False) ->
     if name in _READERS:
         if use_node_attr:
             raise ValueError(f"{name} has no node attributes")
-        return _READERS[name][1](compact_file(name, root))
+        return _READERS[name](compact_file(name, root))
     return from_npz(compact_file(name, root), name=name, use_node_attr=use_node_attr, **_FACTS.get(name, {}))

@@ -16,8 +16,9 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
-__all__ = ["ensure_files"]
+__all__ = ["ensure_files", "ensure_tu"]
 
+TU = "https://www.chrsmrrs.com/graphkerneldatasets"  # where PyG's TUDataset has it from, too
 TIMEOUT = 20  # seconds without a byte
 log = logging.getLogger(__name__)
 
@@ -42,6 +43,14 @@ def ensure_files(name: str, folder: Path, files: Sequence[str], url: str, also: 
             f"{name} needs {', '.join(missing)} in {folder}: not there, and {url} {reason}; "
             f"download that yourself and put the files there."
         )
+
+
+def ensure_tu(name: str, root: Path) -> Path:
+    """The folder of the raw files of a dataset of the TU collection, once they are there."""
+    folder = root / name / "raw"
+    files = [f"{name}_{part}.txt" for part in ("A", "graph_indicator", "graph_labels")]
+    ensure_files(name, folder, files, f"{TU}/{name}.zip", also=[f"{name}_*.txt"])
+    return folder
 
 
 def _missing(folder: Path, files: Sequence[str]) -> list[str]:

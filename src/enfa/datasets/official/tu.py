@@ -4,26 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch_geometric.datasets import TUDataset
 from torch_geometric.io import read_tu_data
 
 from enfa.datasets.assemble import assemble
 from enfa.datasets.benchmark import Benchmark
 from enfa.datasets.flat import FlatGraphs
-from enfa.datasets.official.fetch import ensure_files
+from enfa.datasets.official.fetch import ensure_tu
 
-__all__ = ["TU_NAMES", "load_tu"]
-
-# fmt: off
-TU_NAMES = [
-    "AIDS", "BZR", "COLLAB", "COLORS-3", "COX2", "DD", "DHFR", "ENZYMES", "FRANKENSTEIN", "IMDB-BINARY",
-    "IMDB-MULTI", "KKI", "Letter-high", "Letter-low", "Letter-med", "MSRC_9", "MSRC_21", "MUTAG",
-    "Mutagenicity", "NCI1", "NCI109", "OHSU", "PROTEINS", "PROTEINS_full", "PTC_FM", "PTC_FR", "PTC_MM",
-    "PTC_MR", "REDDIT-BINARY", "REDDIT-MULTI-5K", "REDDIT-MULTI-12K", "SYNTHETIC", "SYNTHETICnew",
-    "Synthie", "TRIANGLES", "github_stargazers", "reddit_threads", "twitch_egos",
-]
-# fmt: on
-"""The best known names of the collection, to suggest; any other one loads as well."""
+__all__ = ["load_tu"]
 
 # Graphs, nodes, directed edges. An edge list has no count of its own that would tell when it is cut short.
 KNOWN_SIZES = {"PROTEINS": (1113, 43471, 162088)}
@@ -38,9 +26,7 @@ def load_tu(name: str, root: Path, use_node_attr: bool = False) -> Benchmark:
 
     PyG's own ``TUDataset`` reads the same files but keeps a pickle of them, which is why it is not used.
     """
-    folder = root / name / "raw"
-    files = [f"{name}_{part}.txt" for part in ("A", "graph_indicator", "graph_labels")]
-    ensure_files(name, folder, files, f"{TUDataset.url}/{name}.zip", also=[f"{name}_*.txt"])
+    folder = ensure_tu(name, root)
     for path in sorted(folder.glob(f"{name}_*.txt")):
         _check_ending(path)
     try:

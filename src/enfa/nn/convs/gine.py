@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 from enfa.nn.convs.base import Conv, Degrees, mlp
+from enfa.nn.ops.function import applied, backward_once
 from enfa.nn.ops.linear import linear_of
 from enfa.nn.ops.segment import entry_sums, gather, segment_ids, segment_sum, target_rows
 from enfa.nn.triton import accelerated
@@ -38,7 +38,7 @@ class _Listed(torch.autograd.Function):
         return entry_sums(torch.where(sent, value.relu(), value), lists.ptr)
 
     @staticmethod
-    @once_differentiable
+    @backward_once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         (table, edge), (back, kinds) = ctx.saved_tensors, ctx.lists
         end = int(back.ptr[-1])
@@ -96,7 +96,7 @@ class GINE(Conv):
             return gine_sum(rows, features, merged, kinds)
         if links.in_row.is_meta:  # a lean plan has both orders and nothing else
             both = merged_map(links, len(rows), kinds=True), kind_lists(links, len(features))
-            return _Listed.apply(rows, features, *both)
+            return applied(_Listed, rows, features, *both)
         sent = gather(rows, links.in_row, links.cache, "in")  # [M, in]
         message = torch.relu(sent + gather(features, links.in_edge, links.cache, "edge"))
         incoming = segment_sum(message, links.in_ptr, target_rows(links))

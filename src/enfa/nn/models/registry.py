@@ -1,30 +1,72 @@
-"""Models by the names that configs and commands give them."""
+"""Models by the names that configs and commands give them. Names and defaults are plain data: they need no PyTorch."""
 
 from __future__ import annotations
 
-from torch import nn
+from collections.abc import Iterator, MutableMapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from enfa.nn.models.ds import DSGNN
-from enfa.nn.models.dss import DSSGNN
-from enfa.nn.models.gnn_ak import GNNAK
-from enfa.nn.models.i2gnn import I2GNN
-from enfa.nn.models.id_gnn import IDGNN
-from enfa.nn.models.ngnn import NGNN
-from enfa.nn.models.sswl import SSWLGNN
-from enfa.nn.models.subgraphormer import Subgraphormer
-from enfa.nn.models.sun import SUN
+if TYPE_CHECKING:
+    from torch import nn
 
-__all__ = ["MODELS"]
+__all__ = ["DEFAULTS", "MODELS"]
 
 # Arguments that several models have are called what SubgraphGNN calls them; others are a config's model_params.
-MODELS: dict[str, type[nn.Module]] = {
-    "ds": DSGNN,
-    "dss": DSSGNN,
-    "sun": SUN,
-    "sswl": SSWLGNN,
-    "subgraphormer": Subgraphormer,
-    "ngnn": NGNN,
-    "id_gnn": IDGNN,
-    "gnn_ak": GNNAK,
-    "i2gnn": I2GNN,
+_CLASSES = {
+    "ds": "ds.DSGNN",
+    "dss": "dss.DSSGNN",
+    "sun": "sun.SUN",
+    "sswl": "sswl.SSWLGNN",
+    "subgraphormer": "subgraphormer.Subgraphormer",
+    "ngnn": "ngnn.NGNN",
+    "id_gnn": "id_gnn.IDGNN",
+    "gnn_ak": "gnn_ak.GNNAK",
+    "i2gnn": "i2gnn.I2GNN",
 }
+
+_USUAL = {"conv": "gin", "readout": "sum", "bag": "mean", "jk": "last", "residual": False}
+_ROOTED = {**_USUAL, "readout": "mean"}
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "ds": _USUAL,
+    "dss": _USUAL,
+    "sun": _ROOTED,
+    "sswl": _USUAL,
+    "subgraphormer": {**_USUAL, "conv": "gat"},
+    "ngnn": _ROOTED,
+    "id_gnn": _ROOTED,
+    "gnn_ak": {"conv": "gin", "readout": "mean", "bag": None, "jk": None, "residual": True},
+    "i2gnn": _ROOTED,
+}
+"""What the constructors have for the arguments that a config may leave to them; None where they do not take one. A config is
+checked before PyTorch is imported, so they are written down here, too; a test compares both."""
+
+
+class _Models(MutableMapping[str, "type[nn.Module]"]):
+    """Each is imported when it is asked for. One's own can be added."""
+
+    def __init__(self) -> None:
+        self._own: dict[str, type[nn.Module]] = {}
+
+    def __getitem__(self, name: str) -> type[nn.Module]:
+        if name in self._own:
+            return self._own[name]
+        module, _, cls = _CLASSES[name].partition(".")
+        return getattr(import_module(f"enfa.nn.models.{module}"), cls)
+
+    def __setitem__(self, name: str, cls: type[nn.Module]) -> None:
+        self._own[name] = cls
+
+    def __delitem__(self, name: str) -> None:
+        del self._own[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**_CLASSES, **self._own})
+
+    def __len__(self) -> int:
+        return len({**_CLASSES, **self._own})
+
+    def __contains__(self, name: object) -> bool:  # asked without importing it
+        return name in _CLASSES or name in self._own
+
+
+MODELS = _Models()

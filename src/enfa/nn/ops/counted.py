@@ -13,9 +13,9 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 from enfa.nn.ops.blocks import across, counted
+from enfa.nn.ops.function import applied, backward_once
 
 __all__ = ["Counted", "Running", "Shifted", "normalise", "uncounted_rows", "update_running"]
 
@@ -60,7 +60,7 @@ class Shifted(torch.autograd.Function):
         return nn.functional.linear(x, weight, bias)
 
     @staticmethod
-    @once_differentiable
+    @backward_once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
         of_x = grad @ weight if ctx.needs_input_grad[0] else None
@@ -103,7 +103,7 @@ class Counted(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable
+    @backward_once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         centred, rstd, scale, part, weight = ctx.saved_tensors
         grad_bias = grad.sum(0) if ctx.uncounted is None else counted((part > 0).to(grad.dtype), grad)
@@ -131,7 +131,7 @@ def normalise(
     wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
     with torch.autocast(x.device.type, enabled=False):
         weight, bias = (None if w is None else w.to(wide.dtype) for w in (weight, bias))
-        out = Counted.apply(wide, weight, bias, copies.to(wide.dtype), uncounted, eps, group, running)
+        out = applied(Counted, wide, weight, bias, copies.to(wide.dtype), uncounted, eps, group, running)
     return out.to(x.dtype)
 
 

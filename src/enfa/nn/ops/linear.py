@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
@@ -28,18 +28,18 @@ def hooked(module: nn.Module) -> bool:
     return own or bool(_global_forward_hooks or _global_forward_pre_hooks)
 
 
-def fusable(x: Any, weight: Tensor, bias: Tensor | None) -> bool:
-    """Whether our own kernels compute a linear of x, a tensor or Rows."""
-    if not accelerated(x) or x.dtype != torch.float32 or torch.is_autocast_enabled(x.device.type):
+def fusable(there: Tensor, dtype: torch.dtype, width: int, weight: Tensor, bias: Tensor | None) -> bool:
+    """Whether our own kernels compute a linear of so wide rows, which are where the tensor ``there`` is."""
+    if dtype != torch.float32 or not accelerated(there) or torch.is_autocast_enabled(there.device.type):
         return False
-    if not weight.is_contiguous() or weight.dtype != x.dtype or not weight.numel():
+    if weight.dtype != dtype or not weight.is_contiguous():
         return False
-    if weight.shape[1] != x.shape[1]:
+    outs, ins = weight.shape
+    if ins != width or not outs or not ins:
         return False  # a kernel would read on; the linear itself says what is wrong
     if bias is not None and not bias.is_contiguous():
         return False
-    most = WIDEST if torch.get_float32_matmul_precision() == "highest" else WIDE
-    return max(weight.shape) <= most
+    return max(outs, ins) <= (WIDEST if torch.get_float32_matmul_precision() == "highest" else WIDE)
 
 
 def linear_of(
@@ -50,11 +50,11 @@ def linear_of(
 
     ``before``: the norm and ReLU of x, for many rows and a wide weight that is :func:`fusable`.
     """
-    if x.ndim == 2 and len(x) and fusable(x, weight, bias):
+    if x.ndim == 2 and x.shape[0] and fusable(x, x.dtype, x.shape[1], weight, bias):
         from enfa.nn.triton.linears.linear import linear
         from enfa.nn.triton.linears.small import MOST_ROWS, small_linear
 
-        if len(x) > MOST_ROWS or before is not None:
+        if x.shape[0] > MOST_ROWS or before is not None:
             # nothing is faster than TF32's products, but for what is done on the way
             if relu or plus is not None or torch.get_float32_matmul_precision() == "highest":
                 return linear(x, weight, bias, relu, plus=plus, before=before)

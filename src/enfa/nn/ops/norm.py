@@ -7,7 +7,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.overrides import handle_torch_function, has_torch_function_unary
+from torch.overrides import has_torch_function_unary
 
 from enfa.nn.ops.counted import normalise, uncounted_rows
 
@@ -26,7 +26,8 @@ class CountedBatchNorm(nn.BatchNorm1d):
         """``among``, of Rows: bool Rows [rows, 1], which of them the statistics are taken of. In training the others come out
         as the bias, and no gradient comes from them: for a model that puts something else in their place."""
         if has_torch_function_unary(x):  # Rows of a bag bring their own counts
-            return handle_torch_function(CountedBatchNorm.forward, (x,), self, x, among)
+            kind: Any = type(x)  # of the two arguments only this one may speak for itself
+            return kind.__torch_function__(CountedBatchNorm.forward, (kind,), (self, x, among))
         if among is not None:
             raise TypeError("Expected Rows for a BatchNorm among some of them, got a tensor: pick its rows beforehand")
         group = process_group() if self.training else None

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from enfa.nn.ops.function import applied, backward_once
 from enfa.nn.triton import accelerated
 from enfa.plan.derived.maps import incoming_map, merged_map, readers, segment_ids, sums_map, target_rows
 from enfa.plan.derived.order import CHUNK, Lists, SparseMap
@@ -74,7 +74,7 @@ class _Map(torch.autograd.Function):
         return list_sums(table, both.forward)
 
     @staticmethod
-    @once_differentiable
+    @backward_once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         return list_sums(grad, ctx.back), None
 
@@ -86,7 +86,7 @@ class _Gather(torch.autograd.Function):
         return table.index_select(0, index)
 
     @staticmethod
-    @once_differentiable
+    @backward_once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         return list_sums(grad, ctx.back), None, None
 
@@ -103,7 +103,7 @@ class _SegmentSum(torch.autograd.Function):
         return entry_sums(entries, ptr)
 
     @staticmethod
-    @once_differentiable
+    @backward_once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         return _below(grad).index_select(0, ctx.segment), None, None
 
@@ -120,7 +120,7 @@ class _Max(torch.autograd.Function):
         return out[:-1]
 
     @staticmethod
-    @once_differentiable
+    @backward_once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         out, table, segment = ctx.saved_tensors
         sums: Sums = ctx.sums
@@ -133,7 +133,7 @@ class _Max(torch.autograd.Function):
 
 def apply_map(table: Tensor, both: SparseMap) -> Tensor:
     """The sums of a sparse map over the rows of ``table``."""
-    return _Map.apply(table, both)
+    return applied(_Map, table, both)
 
 
 def gather(table: Tensor, index: Tensor, cache: dict[str, Any], name: str) -> Tensor:
@@ -143,7 +143,7 @@ def gather(table: Tensor, index: Tensor, cache: dict[str, Any], name: str) -> Te
     if table.ndim != 2:  # one number a row, or several heads
         flat = table.reshape(len(table), table.shape[1:].numel())
         return gather(flat, index, cache, name).view(len(index), *table.shape[1:])
-    return _Gather.apply(table, index, readers(index, len(table), cache, name))
+    return applied(_Gather, table, index, readers(index, len(table), cache, name))
 
 
 def link_sum(table: Tensor, links: Links) -> Tensor:
@@ -163,12 +163,12 @@ def weighted_sum(table: Tensor, sums: Sums) -> Tensor:
 
 def segment_sum(entries: Tensor, ptr: Tensor, segment: Tensor) -> Tensor:
     """Sums of consecutive entries. ``segment`` is ``segment_ids(ptr, len(entries))``."""
-    return _SegmentSum.apply(entries, ptr, segment)
+    return applied(_SegmentSum, entries, ptr, segment)
 
 
 def segment_max(table: Tensor, sums: Sums) -> Tensor:
     """The largest of the rows listed in ``sums`` (counts > 0), channel by channel; 0 for an empty list."""
-    return _Max.apply(table, sums)
+    return applied(_Max, table, sums)
 
 
 def attended(value: Tensor, score: Tensor, sums: Sums) -> Tensor:

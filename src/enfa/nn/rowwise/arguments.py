@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
 import torch
@@ -50,6 +51,8 @@ def rows_in(values: Iterable[Any]) -> list[Rows]:
 
 def bound(names: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """Arguments by the names of the parameters. ``*name``, the last, takes what is left: h.flip(1, 2) or h.flip([1, 2])."""
+    if not kwargs and "*" not in names:
+        return dict(zip(_split(names), args))
     found: dict[str, Any] = {}
     for place, name in enumerate(names.split()):
         if name.startswith("*") and len(args) > place:
@@ -60,11 +63,15 @@ def bound(names: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str
     return found | {_ALIASES.get(name, name): value for name, value in kwargs.items()}
 
 
+_split = cache(str.split)
+
+
 def only_input(func: Callable, given: dict[str, Any], others: tuple[str, ...] = ()) -> Rows:
     """The Rows that an operation is about, where the rest must be none."""
     rows = given.get("input")
-    rest = [value for name, value in given.items() if name != "input" and name not in others]
-    if not isinstance(rows, Rows) or rows_in(rest):
+    if not isinstance(rows, Rows) or any(
+        rows_in((value,)) for name, value in given.items() if name != "input" and name not in others
+    ):
         raise refuse(func, "takes Rows as its input and nowhere else")
     return rows
 

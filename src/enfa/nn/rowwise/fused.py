@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from enfa.nn.ops.counted import Running, Shifted, normalise, uncounted_rows, update_running
+from enfa.nn.ops.function import applied
 from enfa.nn.ops.linear import WIDE, fusable, linear_of
 from enfa.nn.rowwise.held import Held
 from enfa.nn.rowwise.rows import Rows
@@ -44,8 +45,9 @@ class HeldLinear(Held):
     """``rows @ weight.T + bias``."""
 
     def __init__(self, rows: Rows, weight: Tensor, bias: Tensor | None) -> None:
-        super().__init__([rows], len(weight), weight, bias)
+        super().__init__([rows], weight.shape[0], weight, bias)
         self.weight, self.bias = weight, bias
+        self._fits: bool | None = None
 
     def computed(self, relu: bool) -> Tensor:
         return self.plus(None, relu)
@@ -59,7 +61,10 @@ class HeldLinear(Held):
 
     def fits(self) -> bool:
         """Whether our own kernels compute it."""
-        return fusable(self.reads[0], self.weight, self.bias)
+        if self._fits is None:
+            rows = self.reads[0]
+            self._fits = fusable(rows.bag.feature, rows.dtype, rows.width, self.weight, self.bias)
+        return self._fits
 
     def _few(self) -> bool:
         from enfa.nn.triton.linears.small import MOST_ROWS
@@ -193,7 +198,7 @@ class HeldNorm(Held):
     def _plain(self, relu: bool, running: Running | None) -> Tensor:
         linear, uncounted = _waiting(self.reads[0], self.records), uncounted_rows(self.copies)
         if isinstance(linear, HeldLinear) and linear.bias is not None and self.copies.device.type == "cpu":
-            x = Shifted.apply(linear.reads[0].value, linear.weight, linear.bias, uncounted)
+            x = applied(Shifted, linear.reads[0].value, linear.weight, linear.bias, uncounted)
         else:
             x = self.reads[0].value
         out = normalise(x, self.copies, uncounted, self.weight, self.bias, self.eps, None, running)

@@ -29,6 +29,7 @@ class _Pending(local):
 
     def __init__(self) -> None:
         self.rows: list[weakref.ref[Rows]] = []
+        self.norms: list[weakref.ref[Rows]] = []  # those among them that have statistics to update
 
 
 _pending = _Pending()
@@ -36,9 +37,10 @@ _pending = _Pending()
 
 def holds(rows: Rows) -> bool:
     """Whether the next operation may see this one: not where precision or what is saved for gradients depends on the moment."""
+    bag = rows.bag
     return (
-        not rows.bag.tracing
-        and not torch.is_autocast_enabled(rows.device.type)
+        not bag.tracing
+        and not torch.is_autocast_enabled(bag.feature.device.type)
         and not torch.is_inference_mode_enabled()
         and torch._C._current_graph_task_id() == -1  # recomputed in a backward pass
         and torch._C._autograd._top_saved_tensors_default_hooks(False) is None  # checkpointed
@@ -51,15 +53,18 @@ def held_back(held: Held, like: Rows, relu: bool = False) -> Rows:
         return like.of(held.tensor(relu))
     new = like.of(None)  # type: ignore[arg-type]
     new.held, new.activated = held, relu
+    known = weakref.ref(new)
     if len(_pending.rows) > 64:
         _pending.rows = [known for known in _pending.rows if (rows := known()) is not None and rows.held is not None]
-    _pending.rows.append(weakref.ref(new))
+    _pending.rows.append(known)
+    if held.running is not None:
+        _pending.norms.append(known)
     return new
 
 
-def settle(wanted: Callable[[Held], bool] = lambda held: True) -> None:
+def settle(wanted: Callable[[Held], bool] = lambda held: True, among: list[weakref.ref[Rows]] | None = None) -> None:
     """Compute values that were held back, before something that they read is written into."""
-    for known in reversed(_pending.rows):
+    for known in reversed(_pending.rows if among is None else among):
         rows = known()
         # what is stale was left behind by an exception
         if rows is not None and rows.held is not None and wanted(rows.held) and not rows.held.stale():
@@ -68,7 +73,14 @@ def settle(wanted: Callable[[Held], bool] = lambda held: True) -> None:
 
 def settle_norms(mean: Tensor | None = None) -> None:
     """Compute norms that have not updated their running statistics so far: all of them, or those with this mean."""
-    settle(lambda held: held.running is not None and (mean is None or held.running[0] is mean))
+    waiting = [known for known in _pending.norms if (rows := known()) is not None and _updates(rows.held)]
+    _pending.norms = waiting
+    if waiting:
+        settle(lambda held: held.running is not None and (mean is None or held.running[0] is mean), waiting)
+
+
+def _updates(held: Held | None) -> bool:
+    return held is not None and held.running is not None
 
 
 class Held:
@@ -78,8 +90,12 @@ class Held:
 
     def __init__(self, reads: Sequence[Rows], width: int, *weights: Tensor | None) -> None:
         self.reads, self.width, self.dtype, self.records = list(reads), width, reads[0].dtype, torch.is_grad_enabled()
-        self.depth: int = 1 + max(0 if rows.held is None else rows.held.depth for rows in reads)
-        tensors = [*(rows.value for rows in reads if rows.held is None), *(w for w in weights if w is not None)]
+        self.depth, tensors = 1, [w for w in weights if w is not None]
+        for rows in reads:
+            if rows.held is None:
+                tensors.append(rows._value)
+            elif rows.held.depth >= self.depth:
+                self.depth = 1 + rows.held.depth
         self._versions = [(t, t._version) for t in tensors if not t.is_inference()]
         self._found: Tensor | None = None
 
@@ -90,8 +106,13 @@ class Held:
 
     def stale(self) -> bool:
         """Whether something that it reads was written into behind its back."""
-        changed = any(tensor._version != version for tensor, version in self._versions)
-        return changed or any(rows.held is not None and rows.held.stale() for rows in self.reads)
+        for tensor, version in self._versions:
+            if tensor._version != version:
+                return True
+        for rows in self.reads:  # noqa: SIM110, as it costs half
+            if rows.held is not None and rows.held.stale():
+                return True
+        return False
 
     def tensor(self, relu: bool) -> Tensor:
         """The values, with a ReLU after them; as they would have been when it was called."""

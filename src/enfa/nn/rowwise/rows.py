@@ -83,8 +83,9 @@ class Rows:
     is_nested = is_sparse = is_quantized = False
 
     def __init__(self, value: Tensor, bag: Bag, number: int) -> None:
-        check_gradients()
-        self.value, self.bag, self.number = value, bag, number
+        if not torch._C._is_fwd_grad_enabled():
+            check_gradients()
+        self._value, self.bag, self.number, self.held, self.activated = value, bag, number, None, False
 
     @property
     def value(self) -> Tensor:
@@ -161,20 +162,19 @@ class Rows:
     def __torch_function__(
         cls, func: Callable, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        from enfa.nn.rowwise.operations import HANDLERS
-
         if torch.compiler.is_compiling():  # what is held back, counted or keyed runs as it is
             return torch.compiler.disable(Rows.__torch_function__)(func, types, args, kwargs)
-        check_gradients()
+        if not torch._C._is_fwd_grad_enabled():
+            check_gradients()
         if func in _TOLD:
             return getattr(args[0] if args else kwargs["input"], func.__name__)()  # type: ignore[index]
         if func in _PICKS and hasattr(type(args[-1]), "picked"):
             return args[-1].picked(args[0])  # h[row] at the ends of edges, h[batch] of subgraphs
-        found, kwargs = HANDLERS.get(func), kwargs or {}
+        found, kwargs = (_handlers or _all_handlers()).get(func), kwargs or {}
         if found is None:
             raise refuse(func)
         handler, name = found
-        if kwargs.get("out") is not None:
+        if kwargs and kwargs.get("out") is not None:
             raise refuse(func, "with out= writes into a tensor", "leave out= away")
         return handler(func, name, args, kwargs)
 
@@ -186,6 +186,17 @@ class Rows:
         if not callable(method):
             raise refuse(name)
         return lambda *args, **kwargs: Rows.__torch_function__(method, (Rows,), (self, *args), kwargs)
+
+
+_handlers: dict[Any, Any] = {}
+
+
+def _all_handlers() -> dict[Any, Any]:
+    """Of every operation that is allowed, once the files are imported that define them, which import this one."""
+    from enfa.nn.rowwise.operations import HANDLERS
+
+    _handlers.update(HANDLERS)
+    return _handlers
 
 
 def _operator(name: str) -> Callable:

@@ -11,8 +11,9 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from enfa.nn.ops.function import applied, backward_once
+from enfa.nn.triton.launch import cdiv, kernel, next_power_of_2
 from enfa.plan.derived.identity import MULTIPLIERS
 
 __all__ = ["keyed_dropout"]
@@ -28,7 +29,7 @@ def _mixed(value):
     return value ^ ((value >> 29) & 0x7FFFFFFFF)
 
 
-@triton.jit(do_not_specialize=["R"])
+@kernel(do_not_specialize=["R"])
 def _dropout_kernel(
     x, out, identity, seed, salt_out, R,
     C: tl.constexpr, THRESHOLD: tl.constexpr, SCALE: tl.constexpr, DRAWS: tl.constexpr,
@@ -53,8 +54,8 @@ def _dropout_kernel(
 
 def _launch(x: Tensor, identity: Tensor, p: float, seed: Tensor, salt: Tensor, draws: bool) -> Tensor:
     out, (rows, channels) = torch.empty_like(x), x.shape
-    tile = {"ROWS": 32, "COLS": min(128, triton.next_power_of_2(channels))}
-    _dropout_kernel[(triton.cdiv(rows, tile["ROWS"]), triton.cdiv(channels, tile["COLS"]))](
+    tile = {"ROWS": 32, "COLS": min(128, next_power_of_2(channels))}
+    _dropout_kernel[(cdiv(rows, tile["ROWS"]), cdiv(channels, tile["COLS"]))](
         x, out, identity, seed, salt, rows,
         C=channels, THRESHOLD=int((p - 0.5) * 2**53), SCALE=1.0 / (1.0 - p), DRAWS=draws, num_warps=4, **tile,
     )  # fmt: skip
@@ -71,7 +72,7 @@ class _Dropout(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable
+    @backward_once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         identity, salt = ctx.saved_tensors
         return _launch(grad.contiguous(), identity, ctx.p, salt, salt, False), *(None,) * 3
@@ -79,4 +80,4 @@ class _Dropout(torch.autograd.Function):
 
 def keyed_dropout(x: Tensor, identity: Tensor, seed: Tensor, p: float) -> Tensor:
     """What dropout on Rows computes of float32 rows [R, C] with identities [R], by a number that was drawn for the call."""
-    return _Dropout.apply(x, identity.contiguous(), seed, p)
+    return applied(_Dropout, x, identity.contiguous(), seed, p)

@@ -11,19 +11,19 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import triton
 import triton.language as tl
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from enfa.nn.ops.function import applied, backward_once
 from enfa.nn.triton.gine_both import both_gradients
+from enfa.nn.triton.launch import cdiv, kernel
 from enfa.nn.triton.sums import accumulator, add_pieces, launch_sums, piece_of, pieces_like, store_sums
 from enfa.plan.derived.order import Lists, SparseMap
 
 __all__ = ["gine_sum"]
 
 
-@triton.jit(do_not_specialize=["num_lists", "num_pieces"])
+@kernel(do_not_specialize=["num_lists", "num_pieces"])
 def _gine_kernel(
     read, table, edge, eps, ptr, index, kind, extra, out, pieces, num_lists, num_pieces,
     BACKWARD: tl.constexpr, SCALED: tl.constexpr, C: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr,
@@ -62,7 +62,7 @@ def _gine_kernel(
     store_sums(total, items, cols, inside, out, pieces, num_lists, num_pieces, C)
 
 
-@triton.jit(do_not_specialize=["num_pieces"])
+@kernel(do_not_specialize=["num_pieces"])
 def _kinds_kernel(
     grad, table, edge, target, source, extra, pieces, num_pieces,
     C: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
@@ -91,8 +91,8 @@ def _edge_gradient(grad: Tensor, table: Tensor, edge: Tensor, kinds: Lists) -> T
     channels, pieces = table.shape[1], pieces_like(table, kinds)
     out = torch.empty_like(edge)
     shape = {"ROWS": 16, "COLS": 128 if channels > 128 else 64, "num_warps": 4}
-    _kinds_kernel[len(pieces), triton.cdiv(channels, shape["COLS"])](
-        grad, table, edge, kinds.index, kinds.other, kinds.extra, pieces, len(pieces),
+    _kinds_kernel[pieces.shape[0], cdiv(channels, shape["COLS"])](
+        grad, table, edge, kinds.index, kinds.other, kinds.extra, pieces, pieces.shape[0],
         C=channels, ACC=accumulator(table.dtype), **shape,
     )  # fmt: skip
     add_pieces(pieces, out, kinds.long, add=False)
@@ -111,12 +111,12 @@ class _Gine(torch.autograd.Function):
         return launch_sums(_gine_kernel, merged.forward, merged.forward.other, *read, BACKWARD=False, SCALED=scaled)
 
     @staticmethod
-    @once_differentiable
+    @backward_once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         (table, edge, eps), (back, kinds) = ctx.saved_tensors, ctx.lists
         grad = grad.contiguous()
         wanted = ctx.needs_input_grad
-        if eps is not None or (wanted[1] and kinds is None and len(edge)):
+        if eps is not None or (wanted[1] and kinds is None and edge.shape[0]):
             return *both_gradients(grad, table, edge, eps, back), None, None
         read = grad, table, edge, table
         of_table = launch_sums(_gine_kernel, back, back.other, *read, BACKWARD=True, SCALED=False) if wanted[0] else None
@@ -131,5 +131,5 @@ def gine_sum(
 
     ``eps`` [1]: own rows count 1 + eps times; where edges are of few kinds, ``kinds`` is None.
     """
-    assert eps is None or (kinds is None and len(edge))
-    return _Gine.apply(table, edge, eps, merged, kinds)
+    assert eps is None or (kinds is None and edge.shape[0])
+    return applied(_Gine, table, edge, eps, merged, kinds)

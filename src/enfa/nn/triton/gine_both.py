@@ -13,6 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from enfa.nn.triton.launch import cdiv, kernel, next_power_of_2
 from enfa.nn.triton.sums import accumulator, add_pieces, entries_of, piece_of, pieces_like
 from enfa.plan.derived.maps import FEW_KINDS
 from enfa.plan.derived.order import CHUNK, Lists
@@ -35,13 +36,13 @@ def _zeros(COUNT: tl.constexpr, COLS: tl.constexpr, ACC: tl.constexpr):
 def _add_one(sums, what, value):
     """``value`` added to the sum that ``what`` says; -1, an own row, to the first."""
     found = tl.tuple(())
-    for k in tl.static_range(len(sums)):
+    for k in tl.static_range(sums.shape[0]):
         # a chosen sum is one instruction, an added choice is two
         found += (tl.where(what == k - 1, sums[k] + value, sums[k]),)
     return found
 
 
-@triton.jit(do_not_specialize=["num_lists", "num_pieces"])
+@kernel(do_not_specialize=["num_lists", "num_pieces"])
 def _both_kernel(
     grad, table, edge, eps, ptr, index, kind, extra, out, pieces, shares, own_shares, num_lists, num_pieces,
     SCALED: tl.constexpr, C: tl.constexpr, KINDS: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr,
@@ -94,7 +95,7 @@ def _both_kernel(
         tl.store(own_shares + first * C + cols, own_share, inside)
 
 
-@triton.jit(do_not_specialize=["num_shares"])
+@kernel(do_not_specialize=["num_shares"])
 def _shares_kernel(
     shares, out, num_shares,
     C: tl.constexpr, KINDS: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
@@ -115,27 +116,27 @@ def both_gradients(
     grad: Tensor, table: Tensor, edge: Tensor, eps: Tensor | None, lists: Lists
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """Of the table, from the lists of its readers, of the features of few edge kinds, and of eps, if there is one."""
-    assert len(edge) <= FEW_KINDS
+    assert edge.shape[0] <= FEW_KINDS
     (kinds, channels), pieces = edge.shape, pieces_like(table, lists)
     of_table, of_edge = table.new_empty(len(lists), channels), torch.empty_like(edge)
     if not of_table.numel():
         return of_table, of_edge.zero_(), None if eps is None else torch.zeros_like(eps)
     acc = accumulator(table.dtype)
-    cols = min(64 if acc == tl.float64 else 128, max(32, triton.next_power_of_2(channels)))
+    cols = min(64 if acc == tl.float64 else 128, max(32, next_power_of_2(channels)))
     # as many programs as run at once, which the registers that they may use allow
     registers, at_once = (128, 16) if kinds <= 8 else (168, 12) if kinds <= 11 else (255, 8)
-    blocks = triton.cdiv(channels, cols)
-    programs = min(len(lists) + len(pieces), triton.cdiv(PROCESSORS * at_once, blocks))
+    blocks = cdiv(channels, cols)
+    programs = min(len(lists) + pieces.shape[0], cdiv(PROCESSORS * at_once, blocks))
     shares = pieces.new_empty(programs, kinds, channels)
     own_shares = shares if eps is None else pieces.new_empty(programs, channels)
     _both_kernel[programs, blocks](
         grad, table, edge, table if eps is None else eps, lists.ptr, lists.index, lists.other, lists.extra, of_table, pieces,
-        shares, own_shares, len(lists), len(pieces), SCALED=eps is not None, C=channels, KINDS=kinds, CHUNK=CHUNK, ACC=acc,
+        shares, own_shares, len(lists), pieces.shape[0], SCALED=eps is not None, C=channels, KINDS=kinds, CHUNK=CHUNK, ACC=acc,
         COLS=cols, UNROLL=UNROLL, num_warps=1, maxnreg=registers,
     )  # fmt: skip
-    if len(pieces):
+    if pieces.shape[0]:
         add_pieces(pieces, of_table, lists.long, add=True)
-    _shares_kernel[kinds, triton.cdiv(channels, 16)](
+    _shares_kernel[kinds, cdiv(channels, 16)](
         shares, of_edge, programs, C=channels, KINDS=kinds, ACC=acc, ROWS=512, COLS=16, num_warps=16
     )
     return of_table, of_edge, None if eps is None else own_shares.sum().to(eps.dtype).view_as(eps)

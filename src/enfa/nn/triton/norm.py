@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import torch
-import triton
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from enfa.nn.ops.function import applied, backward_once
+from enfa.nn.triton.launch import cdiv, next_power_of_2
 from enfa.nn.triton.norm_kernels import (
     gradient_kernel,
     gradient_sums_kernel,
@@ -25,10 +25,11 @@ __all__ = [
 Running = tuple[Tensor, Tensor, Tensor, float]
 
 
+@lru_cache(1024)
 def _launch(rows: int, channels: int) -> tuple[tuple[int, int], dict[str, Any]]:
     """Grid (shares of rows, blocks of columns), and the shape of a tile."""
-    cols = min(64, max(16, triton.next_power_of_2(channels)))
-    across = triton.cdiv(channels, cols)
+    cols = min(64, max(16, next_power_of_2(channels)))
+    across = cdiv(channels, cols)
     # about 300 programs: many small ones for wide rows, few large ones for narrow rows
     tile, warps, most = (128, 8, 128) if across <= 2 else (64, 4, 64)
     parts, _ = row_shares(rows, tile, most)
@@ -71,7 +72,7 @@ def normalise(
     ``means``, ``squares``, ``counts``: of so few shares that every program can add them up for itself. ``later``: the
     rows are left as they are, to be normalised where they are read.
     """
-    rows, channels = (0 if later else len(x)), x.shape[1]
+    rows, channels = (0 if later else x.shape[0]), x.shape[1]
     grid, shape = _launch(rows, channels)
     wide = means.dtype
     out, saved = x if later else torch.empty_like(x), torch.empty(3, channels, dtype=wide, device=x.device)
@@ -79,9 +80,9 @@ def normalise(
     buffers = (saved, saved, saved, 0.0) if running is None else running
     normalise_kernel[grid](
         x, out, copies, means, squares, counts, *scaling_of(saved, weight, bias), saved, total, *buffers[:3],
-        rows, len(counts), _constants(eps, buffers[3], wide, x.device),
+        rows, counts.shape[0], _constants(eps, buffers[3], wide, x.device),
         C=channels, AFFINE=weight is not None, RELU=relu, RUNNING=running is not None, ACC=accumulator(x.dtype),
-        PARTS=max(16, triton.next_power_of_2(len(counts))), **shape,
+        PARTS=max(16, next_power_of_2(counts.shape[0])), **shape,
     )  # fmt: skip
     return out, saved, total
 
@@ -91,7 +92,7 @@ def gradient_sums(grad: Tensor, x: Tensor, saved: Tensor, weight: Tensor | None,
     grid, shape = _launch(*x.shape)
     sums = torch.empty(2 * grid[0], x.shape[1], dtype=saved.dtype, device=x.device)
     gradient_sums_kernel[grid](
-        grad, x, saved, *scaling_of(saved, weight, bias), sums, len(x), grid[0],
+        grad, x, saved, *scaling_of(saved, weight, bias), sums, x.shape[0], grid[0],
         C=x.shape[1], AFFINE=weight is not None, RELU=relu, ACC=accumulator(x.dtype), **shape,
     )  # fmt: skip
     return sums
@@ -107,9 +108,9 @@ def turn_gradient(
     out = torch.empty_like(x)
     of_params = torch.empty(2, channels, dtype=saved.dtype if weight is None else weight.dtype, device=x.device)
     gradient_kernel[grid](
-        grad, x, copies, saved, total, *scaling_of(saved, weight, bias), sums, out, of_params, rows, len(sums) // 2,
+        grad, x, copies, saved, total, *scaling_of(saved, weight, bias), sums, out, of_params, rows, sums.shape[0] // 2,
         C=channels, AFFINE=weight is not None, RELU=relu, ACC=accumulator(x.dtype),
-        PARTS=max(16, triton.next_power_of_2(len(sums) // 2)), **shape,
+        PARTS=max(16, next_power_of_2(sums.shape[0] // 2)), **shape,
     )  # fmt: skip
     return out, of_params
 
@@ -129,7 +130,7 @@ class _Norm(torch.autograd.Function):
         return out, saved, total
 
     @staticmethod
-    @once_differentiable
+    @backward_once
     def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, bias, copies, saved, total = ctx.saved_tensors
         grad = grad.contiguous()
@@ -149,4 +150,4 @@ def counted_norm(
     come as they are, for a linear that is told of the norm ``before`` its inputs and normalises them as it reads them; the
     gradient that comes back is that of normalised rows.
     """
-    return _Norm.apply(x, weight, bias, copies, eps, relu, running, later)
+    return applied(_Norm, x, weight, bias, copies, eps, relu, running, later)

@@ -14,13 +14,15 @@ that were read last, which the cache still holds.
 import triton
 import triton.language as tl
 
+from enfa.nn.triton.launch import kernel
+
 __all__ = [
     "above_relu", "gradient_kernel", "gradient_sums_kernel", "load_scaling", "normalise_kernel", "normalised",
     "row_gradients", "statistics_kernel", "total_gradients",
 ]  # fmt: skip
 
 
-@triton.jit(do_not_specialize=["R"])
+@kernel(do_not_specialize=["R"])
 def statistics_kernel(
     x, copies, mean_parts, square_parts, count_parts, R,
     C: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
@@ -75,7 +77,7 @@ def normalised(value, mean, scale, shift, RELU: tl.constexpr):
     return value
 
 
-@triton.jit(do_not_specialize=["R", "num_parts"])
+@kernel(do_not_specialize=["R", "num_parts"])
 def normalise_kernel(
     x, out, copies, mean_parts, square_parts, count_parts, weight, bias, saved, total_out, running_mean, running_var,
     batches, R, num_parts, constants,
@@ -158,7 +160,7 @@ def above_relu(
     return above, centred * rstd[None, :]
 
 
-@triton.jit(do_not_specialize=["R", "num_parts"])
+@kernel(do_not_specialize=["R", "num_parts"])
 def gradient_sums_kernel(
     grad, x, saved, weight, bias, parts_out, R, num_parts,
     C: tl.constexpr, AFFINE: tl.constexpr, RELU: tl.constexpr, ACC: tl.constexpr,
@@ -183,7 +185,7 @@ def gradient_sums_kernel(
     tl.store(parts_out + (num_parts + part) * C + cols, tl.sum(times, 0), inside)
 
 
-@triton.jit(do_not_specialize=["R", "num_parts"])
+@kernel(do_not_specialize=["R", "num_parts"])
 def gradient_kernel(
     grad, x, copies, saved, total_in, weight, bias, parts_in, out, of_params, R, num_parts,
     C: tl.constexpr, AFFINE: tl.constexpr, RELU: tl.constexpr, ACC: tl.constexpr,

@@ -8,6 +8,7 @@ order. Every output element is written by one program: no atomic adds, the same 
 
 from __future__ import annotations
 
+from functools import cache, lru_cache
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from enfa.nn.triton.launch import cdiv, kernel, next_power_of_2
 from enfa.plan.derived.order import CHUNK, Lists
 
 __all__ = [
@@ -71,7 +73,7 @@ def store_sums(total, items, cols, inside, out, pieces, num_lists, num_pieces, C
         tl.store(pieces + piece[:, None] * C + cols[None, :], total, there[:, None] & inside[None, :])
 
 
-@triton.jit(do_not_specialize=["num_lists", "num_pieces"])
+@kernel(do_not_specialize=["num_lists", "num_pieces"])
 def _sum_kernel(
     table, ptr, index, weight, extra, out, pieces, num_lists, num_pieces,
     C: tl.constexpr, STRIDE: tl.constexpr, WEIGHTED: tl.constexpr, CHUNK: tl.constexpr, ACC: tl.constexpr,
@@ -95,7 +97,7 @@ def _sum_kernel(
     store_sums(total, items, cols, inside, out, pieces, num_lists, num_pieces, C)
 
 
-@triton.jit(do_not_specialize=["num_long"])
+@kernel(do_not_specialize=["num_long"])
 def _pieces_kernel(
     pieces, out, long, num_long,
     C: tl.constexpr, ADD: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
@@ -121,6 +123,7 @@ def _pieces_kernel(
         tl.store(place, result.to(out.dtype.element_ty), inside)
 
 
+@cache
 def shape_of(channels: int) -> dict[str, Any]:
     """Tile and number of warps, as measured on an H200: small tiles, so that many gathers are in flight."""
     if channels <= 32:
@@ -138,11 +141,12 @@ def registers(dtype: torch.dtype, most: int) -> dict[str, int]:
     return {} if dtype == torch.float64 else {"maxnreg": most}
 
 
+@lru_cache(1024)
 def row_shares(rows: int, tile: int, most: int) -> tuple[int, int]:
     """Number of shares, and rows per share: whole tiles."""
-    blocks = max(1, triton.cdiv(rows, tile))
-    share = triton.cdiv(blocks, min(most, blocks)) * tile
-    return max(1, triton.cdiv(rows, share)), share
+    blocks = max(1, cdiv(rows, tile))
+    share = cdiv(blocks, min(most, blocks)) * tile
+    return max(1, cdiv(rows, share)), share
 
 
 def accumulator(dtype: torch.dtype) -> Any:
@@ -161,8 +165,8 @@ def add_pieces(pieces: Tensor, out: Tensor, long: Tensor, add: bool) -> None:
     channels = pieces.shape[1]
     # very many lists of a few pieces, or a few lists of very many
     rows, most, warps = (8, 64, 1) if add else (128, 32, 8)
-    cols = min(most, max(16, triton.next_power_of_2(channels)))
-    grid = (long.shape[1], triton.cdiv(channels, cols))
+    cols = min(most, max(16, next_power_of_2(channels)))
+    grid = (long.shape[1], cdiv(channels, cols))
     _pieces_kernel[grid](
         pieces, out, long, long.shape[1],
         C=channels, ADD=add, ACC=accumulator(pieces.dtype), ROWS=rows, COLS=cols, num_warps=warps,
@@ -176,13 +180,13 @@ def launch_sums(kernel: Any, lists: Lists, beside: Tensor | None, table: Tensor,
     if not out.numel():
         return out
     shape = shape_of(channels)
-    grid = (triton.cdiv(len(lists) + len(pieces), shape["ROWS"]), triton.cdiv(channels, shape["COLS"]))
+    grid = (cdiv(len(lists) + pieces.shape[0], shape["ROWS"]), cdiv(channels, shape["COLS"]))
     kernel[grid](
         table, *read, lists.ptr, lists.index, lists.index if beside is None else beside, lists.extra,
-        out, pieces, len(lists), len(pieces), C=channels, CHUNK=CHUNK, ACC=accumulator(table.dtype), UNROLL=UNROLL,
+        out, pieces, len(lists), pieces.shape[0], C=channels, CHUNK=CHUNK, ACC=accumulator(table.dtype), UNROLL=UNROLL,
         **shape, **options,
     )  # fmt: skip
-    if len(pieces):
+    if pieces.shape[0]:
         add_pieces(pieces, out, lists.long, add=True)
     return out
 

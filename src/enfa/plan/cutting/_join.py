@@ -5,8 +5,8 @@ one behind the other, and other lists; its rows are numbered likewise.
 """
 
 import numpy as np
-from numba import njit
 
+from enfa.cache import numba_kernel
 from enfa.plan.derived._fill import pad_map
 from enfa.plan.keys._prefetch import prefetch
 
@@ -18,20 +18,20 @@ _LINE = 16  # numbers that come together
 _U = np.uint64  # numba checks signed places for being negative
 
 
-@njit(cache=True, inline="always")
+@numba_kernel(inline="always")
 def _ask(values, begin, end):
     """For the first lines of what will be read; what follows them comes by itself."""
     for k in range(begin, min(end, begin + 4 * _LINE), _LINE):
         prefetch(values, k)
 
 
-@njit(cache=True, inline="always")
+@numba_kernel(inline="always")
 def _shifted(values, begin, end, shift, out, at):
     for k in range(end - begin):
         out[_U(at + k)] = values[_U(begin + k)] + shift
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def _gather(lists, ptr, index, weight, n, at, of, new_ptr, new_index, new_weight):
     """Some lists as they stand, one behind the other, the first being list ``n``; and the list of each entry."""
     last = len(lists) - 1
@@ -61,7 +61,7 @@ def _gather(lists, ptr, index, weight, n, at, of, new_ptr, new_index, new_weight
     return at
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def _join_lists(known, alone, others, number, base, of, ptr, index, weight, readers):
     """The lists of a batch. ``number[row] - base`` are new numbers; ``readers[row + 1]``, zero so far, counts the entries that
     name a row outside of runs. Returns the entries of runs and of all lists, and whether all rows have numbers.
@@ -98,7 +98,7 @@ def _join_lists(known, alone, others, number, base, of, ptr, index, weight, read
     return entries, end, least >= 0
 
 
-@njit(cache=True, inline="always")
+@numba_kernel(inline="always")
 def _place(index, weight, entry, reader, new_ptr, new_index, new_weight):
     row = _U(index[_U(entry)])
     place = new_ptr[row]
@@ -108,7 +108,7 @@ def _place(index, weight, entry, reader, new_ptr, new_index, new_weight):
         new_weight[_U(place)] = weight[_U(entry)]
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def _join_readers(known, alone, rows, first, end, of, index, weight, new_ptr, new_index, new_weight):
     """The readers of the ``rows`` rows of a batch, after :func:`_join_lists`, which has counted those outside of runs.
 
@@ -148,7 +148,7 @@ def _join_readers(known, alone, rows, first, end, of, index, weight, new_ptr, ne
     new_ptr[row_at] = at
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def join_map(
     known, alone, others, lists, rows, number, base, chunk, of,
     ptr, index, weight, other, extra, long, fill,

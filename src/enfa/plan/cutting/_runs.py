@@ -1,8 +1,8 @@
 """Which graphs use a row, and where the rows that one graph, or it and its mate, use lie side by side."""
 
 import numpy as np
-from numba import njit
 
+from enfa.cache import numba_kernel
 from enfa.plan.keys._intern import first_half, second_half
 from enfa.plan.keys._prefetch import prefetch
 from enfa.plan.slicing._slice import number_of
@@ -14,7 +14,7 @@ _AHEAD = 64  # rows between asking for memory and reading it
 _U = np.uint64  # numba checks signed places for being negative
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def two_users(ptr, lists, heads, items, latest, users, count):
     """``users`` [2, rows]: the first two graphs that use a row; the second is SHARED if there are more.
 
@@ -34,7 +34,7 @@ def two_users(ptr, lists, heads, items, latest, users, count):
                         users[1, row] = g if users[1, row] == UNUSED else SHARED
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def match(one, other, mate):
     """Pairs of graphs, the best first: each graph gets one mate at most. ``mate`` comes as every graph's own number."""
     for k in range(len(one)):
@@ -43,7 +43,7 @@ def match(one, other, mate):
             mate[a], mate[b] = b, a
 
 
-@njit(cache=True, inline="always")
+@numba_kernel(inline="always")
 def _claim(row, claim, owner):
     known = owner[row]
     if known == UNUSED:
@@ -53,7 +53,7 @@ def _claim(row, claim, owner):
         owner[row] = known | claim if known >= 0 and claim >= 0 and known >> 2 == claim >> 2 else SHARED
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def claim_rows(ptr, rows, claim, owner):
     """Graph g uses ``rows[ptr[g]:ptr[g+1]]``.
 
@@ -64,7 +64,7 @@ def claim_rows(ptr, rows, claim, owner):
             _claim(rows[k], claim[g], owner)
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def claim_keys(key_owner, heads, items, has_own, owner):
     """What uses a key uses the rows of its items and, if it ``has_own``, its own row."""
     for i in range(len(key_owner)):
@@ -75,7 +75,7 @@ def claim_keys(key_owner, heads, items, has_own, owner):
                 _claim(first_half(items[k]), key_owner[i], owner)
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def keep_runs(owner, of_pair, begin, end):
     """The longest run of rows of each graph, of those that are the first, or the second, of their pairs.
 
@@ -105,7 +105,7 @@ def keep_runs(owner, of_pair, begin, end):
     return lost
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def enter_graphs(graphs, alone, rows, number, base, found, total):
     """Number the rows of some graphs: the runs of those that are ``alone``, one behind the other, and then what is met.
 
@@ -144,7 +144,7 @@ def enter_graphs(graphs, alone, rows, number, base, found, total):
     return in_runs, count
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def total_length(lists, ptr):
     """How many entries some lists have."""
     last = len(lists) - 1

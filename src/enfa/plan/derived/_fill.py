@@ -1,13 +1,12 @@
 """Maps written straight into their places in a block, padded, in both orders."""
 
-from numba import njit
-
+from enfa.cache import numba_kernel
 from enfa.plan.derived._order import split_long, spread, transpose
 
 __all__ = ["fill_kinds", "fill_map", "pad_map"]
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def _pad(lists, entries, chunk, first, ptr, index, weight, other, extra, long, fill, other_fill):
     """The pieces of lists that stand in their arrays, and what stands behind them. False where there is no room."""
     pieces, cut = split_long(ptr[: lists + 1], chunk, first, extra, long)
@@ -24,7 +23,7 @@ def _pad(lists, entries, chunk, first, ptr, index, weight, other, extra, long, f
     return True
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def pad_map(
     lists, entries, rows, chunk,
     ptr, index, weight, other, extra, long, fill,
@@ -38,7 +37,7 @@ def pad_map(
     )
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def fill_map(
     lists, entries, rows, chunk, of,
     ptr, index, weight, other, extra, long, fill,
@@ -57,7 +56,7 @@ def fill_map(
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def fill_kinds(chunk, of, in_ptr, in_row, in_edge, ptr, index, other, extra, long, fill, other_fill):
     """The lists of messages by edge kind, padded. Returns as :func:`fill_map`."""
     spread(in_ptr, of)

@@ -1,7 +1,8 @@
 """Hashes of rows, in one pass over their messages."""
 
 import numpy as np
-from numba import njit
+
+from enfa.cache import numba_kernel
 
 __all__ = ["over_links"]
 
@@ -9,7 +10,7 @@ _A, _B, _C = np.int64(-0x4B47D0C5A1F2E9A3), np.int64(-0x61C8864680B583EB), np.in
 _LOW35, _LOW32 = np.int64(0x7FFFFFFFF), np.int64(0xFFFFFFFF)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@numba_kernel(inline="always")
 def _mix(value):
     """``enfa.plan.identity.mix64`` of one number."""
     value = value * _A
@@ -18,7 +19,7 @@ def _mix(value):
     return value ^ ((value >> np.int64(29)) & _LOW35)
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def over_links(before, self_row, in_ptr, in_row, in_edge, edge, out):
     for r in range(len(self_row)):
         total = np.int64(0)

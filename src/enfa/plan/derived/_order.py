@@ -1,7 +1,8 @@
 """Lists of rows transposed, from "what each sum reads" to "which sums read each row", and cut into even pieces."""
 
 import numpy as np
-from numba import njit
+
+from enfa.cache import numba_kernel
 
 __all__ = ["add_up", "merge_own", "split_long", "spread", "transpose"]
 
@@ -9,7 +10,7 @@ _BLOCK = 64  # lists that are looked at together, because few are long
 _U = np.uint64  # numba checks signed places for being negative
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def spread(ptr, of):
     """The list of each entry. ``of`` has eight places more than there are entries, because eight are written at once."""
     for n in range(len(ptr) - 1):
@@ -20,7 +21,7 @@ def spread(ptr, of):
             of[_U(k)] = n
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def transpose(of, index, weight, other, new_ptr, new_index, new_weight, new_other):
     """For every value of ``index`` the lists ``of`` its entries, in order, with what each entry carries, if anything.
 
@@ -44,7 +45,7 @@ def transpose(of, index, weight, other, new_ptr, new_index, new_weight, new_othe
     new_ptr[0] = 0
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def add_up(own, ptr, row, count, place, net_row, net, new_ptr, new_row, new_count):
     """Lists of the rows' ``own`` rows, equal ones added up, without those whose counts cancel. Returns the new length.
 
@@ -73,7 +74,7 @@ def add_up(own, ptr, row, count, place, net_row, net, new_ptr, new_row, new_coun
     return end
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def split_long(ptr, chunk, first, extra, long):
     """Pieces of at most ``chunk`` entries of what each list has behind its first ``first`` entries.
 
@@ -110,7 +111,7 @@ def split_long(ptr, chunk, first, extra, long):
     return pieces, lists
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def merge_own(own, in_ptr, in_row, in_edge, ptr, index, kind):
     """Every row's own row, with kind -1, in front of its incoming rows. Without ``kind``, kinds are not written.
 

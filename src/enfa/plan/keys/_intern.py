@@ -12,7 +12,8 @@ made inside a loop before its last use.)
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from enfa.cache import numba_kernel
 
 __all__ = [
     "Keys", "first_half", "hash_keys", "intern", "join_items", "merge", "pack", "rehash", "renumber", "second_half",
@@ -33,25 +34,25 @@ class Keys(NamedTuple):
     size: np.ndarray  # int64 [2]: rows and items so far
 
 
-@njit(cache=True, inline="always")
+@numba_kernel(inline="always")
 def pack(a, b):
     """Two numbers as one: 0 <= a < 2**31, and b any 32-bit number (negative ones included)."""
     return (np.int64(a) << np.int64(32)) | (np.int64(b) & _LOW)
 
 
-@njit(cache=True, inline="always")
+@numba_kernel(inline="always")
 def first_half(head):
     """The first half of what was packed."""
     return head >> np.int64(32)
 
 
-@njit(cache=True, inline="always")
+@numba_kernel(inline="always")
 def second_half(head):
     """The second half, its sign included."""
     return np.int32(head & _LOW)
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def _hash(own, items, count):
     h = np.uint64(own) * _A + np.uint64(count)
     for i in range(count):
@@ -61,7 +62,7 @@ def _hash(own, items, count):
     return h ^ (h >> np.uint64(29))
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def _sift(items, root, count):
     value = items[root]
     while True:
@@ -77,7 +78,7 @@ def _sift(items, root, count):
     items[root] = value
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def sort_items(items, count):
     """Sort the first ``count`` items in place: by insertion where they are few or nearly sorted, else as a heap."""
     moves = 64 * 64 + 8 * count
@@ -97,10 +98,10 @@ def sort_items(items, count):
         _sift(items, root, count)
     for end in range(count - 1, 0, -1):
         items[0], items[end] = items[end], items[0]
-        _sift(items, 0, end)
+        _sift(items, np.int64(0), end)  # no literal, for which numba would compile it once more
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def intern(own, items, count, keys: Keys):
     """The row number of a key, which is added where it is new; the caller has made room for one more.
 
@@ -138,7 +139,7 @@ def intern(own, items, count, keys: Keys):
     return row
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def hash_keys(heads, stored, hashes):
     """The hash of every key of a table."""
     for row in range(len(hashes)):
@@ -146,7 +147,7 @@ def hash_keys(heads, stored, hashes):
         hashes[row] = _hash(second_half(heads[row]), stored[start:end], end - start)
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def rehash(slots, hashes, rows):
     """Fill an empty, larger slot array with the rows there are."""
     mask = np.uint64(len(slots) - 1)
@@ -157,7 +158,7 @@ def rehash(slots, hashes, rows):
         slots[at] = row
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def merge(owns_from, ptr_from, items_from, own_map, item_map, keys: Keys, result):
     """Intern every key of another table, its numbers translated first. ``result[row]`` is the new number.
 
@@ -179,17 +180,17 @@ def merge(owns_from, ptr_from, items_from, own_map, item_map, keys: Keys, result
         own = owns_from[row]
         if len(own_map) > 0:
             own = own_map[own]
-        result[row] = intern(own, items, count, keys)
+        result[row] = intern(np.int64(own), items, count, keys)
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def join_items(a, b, out):
     """Items of a key table from their two halves."""
     for i in range(len(a)):
         out[i] = (int(a[i]) << 32) | (int(b[i]) & 0xFFFFFFFF)
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def renumber(own, ptr, items, own_number, item_number, heads):
     """Translate keys in place, sort their items anew, and pack their heads. An empty map leaves numbers as they are."""
     for i in range(len(own)):

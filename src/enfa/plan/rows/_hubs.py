@@ -1,7 +1,8 @@
 """What an edit changes around a hub, said without the messages that it leaves alone."""
 
-from numba import njit
+import numpy as np
 
+from enfa.cache import numba_kernel
 from enfa.plan.keys._intern import Keys, intern, pack, sort_items
 from enfa.plan.rows._groups import Edges, Edited, HubScratch, Kinds, Reach
 from enfa.plan.rows._walk import HUB, links_of, reached, restore_kinds, swap_rows
@@ -9,12 +10,12 @@ from enfa.plan.rows._walk import HUB, links_of, reached, restore_kinds, swap_row
 __all__ = ["hub_changes"]
 
 
-@njit(cache=True, inline="always")
+@numba_kernel(inline="always")
 def _is_hub(v, in_ptr):
     return in_ptr[v + 1] - in_ptr[v] > HUB
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def hub_changes(
     first, edges: Edges, kinds: Kinds, edits: Edited, within: Reach, pairs, scratch: HubScratch, keys: Keys, hub_ptr, hub_node,
     hub_change, predicted,
@@ -101,8 +102,8 @@ def hub_changes(
                     if row[src[e]] >= 0 and kind[e] >= 0:
                         added[new] = pack(row[src[e]], kind[e])
                         new += 1
-                sort_items(removed, gone)
-                sort_items(added, new)
+                sort_items(removed, np.int64(gone))
+                sort_items(added, np.int64(new))
                 items[0], items[1] = row[v], gone
                 for k in range(gone):
                     items[2 + k] = removed[k]
@@ -110,7 +111,7 @@ def hub_changes(
                     items[2 + gone + k] = added[k]
                 known = size[0]
                 hub_node[at] = v
-                hub_change[at] = intern(v, items, 2 + gone + new, keys)
+                hub_change[at] = intern(np.int64(v), items, np.int64(2 + gone + new), keys)
                 if size[0] > known:
                     predicted[0] += in_ptr[v + 1] - in_ptr[v]
                 at += 1

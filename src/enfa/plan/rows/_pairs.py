@@ -1,8 +1,8 @@
 """Kernels over lists of pairs, for :mod:`enfa.plan.rows.pairs`."""
 
 import numpy as np
-from numba import njit
 
+from enfa.cache import numba_kernel
 from enfa.plan.keys._intern import Keys, intern, pack, sort_items
 from enfa.plan.rows._groups import Bags, Edges
 from enfa.plan.rows._walk import swap_rows
@@ -10,7 +10,7 @@ from enfa.plan.rows._walk import swap_rows
 __all__ = ["count_by_graph", "deltas", "join_pairs", "list_all", "pass_between", "place_all", "root_rows"]
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def list_all(first, nodes, pairs, new):
     """All nodes of all subgraphs; ``first[s]`` and ``nodes[s]``: those of the graph. Base rows are scratch, and restored."""
     base, ptr, node, row, complete = pairs
@@ -31,7 +31,7 @@ def list_all(first, nodes, pairs, new):
         new_ptr[s + 1] = total
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def place_all(first, nodes, complete, base, ptr, node, row, out):
     """The rows of all pairs, by subgraph and then by node; ``first[s]`` and ``nodes[s]``: the nodes of its graph."""
     most = 0
@@ -50,7 +50,7 @@ def place_all(first, nodes, complete, base, ptr, node, row, out):
                 total += 1
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def count_by_graph(some_ptr, some_row, some_count, more_ptr, more_row, place, ptr, row, count):
     """The rows of every graph, each once, and how often it has them: some with counts, and more that count 1 (-1: no row).
 
@@ -76,7 +76,7 @@ def count_by_graph(some_ptr, some_row, some_count, more_ptr, more_row, place, pt
         ptr[g + 1] = total
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def join_pairs(a, b, seen, keys: Keys, new):
     """Keys (row in a, row in b). The base rows of both are overwritten, and restored; the caller has made room."""
     base, ptr, node, row, _ = new
@@ -97,7 +97,7 @@ def join_pairs(a, b, seen, keys: Keys, new):
                 found = -1
                 if a.base[v] >= 0 and b.base[v] >= 0:
                     items[0] = pack(b.base[v], 0)
-                    found = intern(a.base[v], items, 1, keys)
+                    found = intern(np.int64(a.base[v]), items, np.int64(1), keys)
                 if complete or found != base[v]:
                     node[total], row[total] = v, found
                     total += 1
@@ -106,7 +106,7 @@ def join_pairs(a, b, seen, keys: Keys, new):
         ptr[s + 1] = total
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def pass_between(first, bags: Bags, edges: Edges, kind, pairs, dense, items, keys: Keys, result):
     """(j, v) reads (k, v) for the edges from the root of k to that of j; all pairs are listed.
 
@@ -136,15 +136,15 @@ def pass_between(first, bags: Bags, edges: Edges, kind, pairs, dense, items, key
                     if r >= 0:
                         items[length] = pack(r, kind[p])
                         length += 1
-                sort_items(items, length)
-                result[q] = intern(row[q], items, length, keys)
+                sort_items(items, np.int64(length))
+                result[q] = intern(np.int64(row[q]), items, np.int64(length), keys)
         for s in range(begin, end):
             for q in range(ptr[s], ptr[s + 1]):
                 dense[(s - begin) * n + node[q] - node_ptr[g]] = -1
     return len(node_ptr) - 1
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def root_rows(roots, pairs, result):
     """The row of every subgraph's roots; -1 where it has none."""
     base, pair_ptr, pair_node, pair_row, _ = pairs
@@ -160,7 +160,7 @@ def root_rows(roots, pairs, result):
                     result[s, i] = pair_row[q]
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def deltas(first, pairs, items, keys: Keys, result):
     """What a subgraph's pool has more (or less) than its graph's: distinct lists of (row, net count).
 
@@ -180,7 +180,7 @@ def deltas(first, pairs, items, keys: Keys, result):
             if pair_row[q] >= 0:
                 items[length] = np.int64(pair_row[q]) * 2 + 1
                 length += 1
-        sort_items(items, length)
+        sort_items(items, np.int64(length))
         kept = 0
         at = 0
         while at < length:
@@ -192,5 +192,5 @@ def deltas(first, pairs, items, keys: Keys, result):
             if net != 0:
                 items[kept] = pack(r, net)
                 kept += 1
-        result[s] = intern(0, items, kept, keys)
+        result[s] = intern(np.int64(0), items, np.int64(kept), keys)
     return len(pair_ptr) - 1

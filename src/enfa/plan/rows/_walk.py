@@ -5,8 +5,8 @@ might be too small for it; the caller makes room and calls again.
 """
 
 import numpy as np
-from numba import njit
 
+from enfa.cache import numba_kernel
 from enfa.plan.keys._intern import Keys, intern, pack, sort_items
 from enfa.plan.rows._groups import Edges, Edited, Hubs, Kinds, Reach, Scratch
 
@@ -15,7 +15,7 @@ __all__ = ["HUB", "base_rows", "links_of", "reached", "restore_kinds", "start_pa
 HUB = 64  # in-degree from which the order of a node's edges is kept
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def base_rows(row, edges: Edges, kind, items, keys: Keys, result):
     """Rows of the unedited graphs: ``result[v]`` for every node v from ``row``, its number one table before."""
     in_ptr, src = edges.in_ptr, edges.src
@@ -24,10 +24,10 @@ def base_rows(row, edges: Edges, kind, items, keys: Keys, result):
         for p in range(begin, end):
             items[p - begin] = pack(row[src[p]], kind[p])
         sort_items(items, end - begin)
-        result[v] = intern(row[v], items, end - begin, keys)
+        result[v] = intern(np.int64(row[v]), items, end - begin, keys)
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def start_pairs(start_kind, degrees, edges: Edges, edits: Edited, keys: Keys, pairs):
     """Affected rows of table 0: edited nodes, and with ``degrees`` nodes whose in-degree changed.
 
@@ -81,7 +81,7 @@ def start_pairs(start_kind, degrees, edges: Edges, edits: Edited, keys: Keys, pa
                         if mark[src[p]] >= 0 and not gone[p] and (not keeps[s] or seen[src[p]] == s):
                             degree += 1
                 items[0] = pack(mark[v], degree)
-                row = intern(start_kind[v], items, 1, keys)
+                row = intern(np.int64(start_kind[v]), items, np.int64(1), keys)
                 if row == base[v] and not keeps[s]:
                     continue
             pair_node[total] = v
@@ -94,7 +94,7 @@ def start_pairs(start_kind, degrees, edges: Edges, edits: Edited, keys: Keys, pa
             gone[edge[q]] = False
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def links_of(nodes, begin, end, ptr):
     """How many edges some nodes have."""
     total = 0
@@ -103,7 +103,7 @@ def links_of(nodes, begin, end, ptr):
     return total
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def reached(s, within: Reach, limit, edges: Edges):
     """Stamp the nodes that matter to a subgraph; returns how many stand in the queue.
 
@@ -133,7 +133,7 @@ def reached(s, within: Reach, limit, edges: Edges):
     return end
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def swap_rows(pairs, s):
     """Exchange the base rows of the nodes that a subgraph lists with its own; once more undoes it."""
     for q in range(pairs.ptr[s], pairs.ptr[s + 1]):
@@ -141,13 +141,13 @@ def swap_rows(pairs, s):
         pairs.row[q], pairs.base[v] = pairs.base[v], pairs.row[q]
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def restore_kinds(edits: Edited, s, kinds: Kinds):
     for q in range(edits.edge_ptr[s], edits.edge_ptr[s + 1]):
         kinds.now[edits.edge[q]] = kinds.base[edits.edge[q]]
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def walk(
     first, edges: Edges, kinds: Kinds, edits: Edited, within: Reach, before, hubs: Hubs, scratch: Scratch, need, keys: Keys,
     after,
@@ -187,7 +187,7 @@ def walk(
                 candidates[count] = v
                 count += 1
         # whom affected nodes send to: from their side, or from that of the nodes within reach, whichever is shorter
-        from_reach = not everywhere and links_of(queue, 0, near, in_ptr) < sends
+        from_reach = not everywhere and links_of(queue, np.int64(0), near, in_ptr) < sends
         if from_reach and not keep:
             so_far = count
             for c in range(near):
@@ -251,8 +251,8 @@ def walk(
                         if r >= 0 and kind[e] >= 0 and (not keep or seen[src[e]] == s):
                             items[length] = pack(r, kind[e])
                             length += 1
-                    sort_items(items, length)
-                    new = intern(own, items, length, keys)
+                    sort_items(items, np.int64(length))
+                    new = intern(np.int64(own), items, np.int64(length), keys)
                     if change >= 0:
                         change_row[change] = new
                 if keep or new != base[v]:

@@ -5,8 +5,8 @@ are therefore split (first gather, then number), ask for memory ahead, and have 
 """
 
 import numpy as np
-from numba import njit
 
+from enfa.cache import numba_kernel
 from enfa.plan.keys._intern import first_half, second_half
 from enfa.plan.keys._prefetch import prefetch
 
@@ -28,7 +28,7 @@ _AHEAD = 64  # keys, or numbers, between asking for memory and reading it
 _U = np.uint64  # numba checks signed places for being negative
 
 
-@njit(cache=True, inline="always")
+@numba_kernel(inline="always")
 def number_of(row, number, base, found, count):
     """The new number of a row; ``count`` if it is a new one, which is then written where the next may overwrite it."""
     known = np.int64(number[row]) - base
@@ -38,7 +38,7 @@ def number_of(row, number, base, found, count):
     return result
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def collect(ids, number, base, found, count, result):
     """Number ids in the order in which they are first met; returns how many there are now. ``result`` may be ``ids``.
 
@@ -54,7 +54,7 @@ def collect(ids, number, base, found, count, result):
     return count
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def enter_counts(graphs, ptr, row, count, number, base, found, so_far, total):
     """:func:`collect` for ``row[ptr[g]:ptr[g+1]]`` of some graphs; their counts are added to ``total``, by new number."""
     last = len(row) - 1
@@ -67,7 +67,7 @@ def enter_counts(graphs, ptr, row, count, number, base, found, so_far, total):
     return so_far
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def enter_runs(begin, end, number, base, found):
     """Number the rows of some runs, one behind the other; ``number``, ``base`` and ``found`` as in :func:`collect`."""
     at = 0
@@ -79,7 +79,7 @@ def enter_runs(begin, end, number, base, found):
     return at
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def look_up(ids, number, base):
     """Replace ids that have been met by their numbers, up to the first that has not: its place is returned."""
     last = len(ids) - 1
@@ -92,7 +92,7 @@ def look_up(ids, number, base):
     return len(ids)
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def measure(rows, heads, ptr):
     """``ptr``: where the items of each of some keys begin once they stand one behind the other. Returns how many there are."""
     last = len(rows) - 1
@@ -106,7 +106,7 @@ def measure(rows, heads, ptr):
     return end
 
 
-@njit(cache=True, inline="always")
+@numba_kernel(inline="always")
 def head_of(rows, i, last, heads, number):
     """The own number of a key and how many items it has. Those of later keys, and their new numbers, are asked for."""
     prefetch(heads, np.int64(rows[min(i + 2 * _AHEAD, last)]))
@@ -116,7 +116,7 @@ def head_of(rows, i, last, heads, number):
     return _U(second_half(head)), first_half(heads[row + _U(1)]) - first_half(head)
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def descend(rows, heads, ptr, number, base, found, count, own):
     """:func:`measure`, and :func:`collect` for the keys' own numbers. Returns what both return, :func:`collect` first."""
     last = len(rows) - 1
@@ -132,7 +132,7 @@ def descend(rows, heads, ptr, number, base, found, count, own):
     return count, end
 
 
-@njit(cache=True, inline="always")
+@numba_kernel(inline="always")
 def _copy(items, start, a, b, at):
     item = items[_U(start)]
     if b is None:
@@ -142,7 +142,7 @@ def _copy(items, start, a, b, at):
         b[_U(at)] = second_half(item)
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def gather(rows, heads, items, ptr, a, b):
     """Both halves of the items of some keys; without ``b``, ``items`` are first halves already. ``ptr``: :func:`measure`.
 
@@ -164,14 +164,14 @@ def gather(rows, heads, items, ptr, a, b):
             _copy(items, start + k, a, b, at + k)
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def add_up(index, amount, total):
     """``total[index] += amount``, one after the other."""
     for i in range(len(index)):
         total[_U(index[i])] += amount[i]
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def add_sums(ptr, row, count, weight, total):
     """``total[row] += count * weight`` with one weight for each list of rows."""
     for n in range(len(ptr) - 1):

@@ -10,8 +10,8 @@ counts as a pivot.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from enfa.cache import numba_kernel
 from enfa.plan.rows._groups import Edges, Edited
 
 __all__ = ["Scratch", "count_by_hop", "ego_net"]
@@ -32,7 +32,7 @@ class Scratch(NamedTuple):
         return Scratch(*(np.full(count, -1) for count in (nodes, nodes, nodes, edges, nodes, nodes)))
 
 
-@njit(cache=True, inline="always")
+@numba_kernel(inline="always")
 def _reach(v, hop, s, scratch, end):
     if scratch.seen[v] != s:
         scratch.seen[v] = s
@@ -42,7 +42,7 @@ def _reach(v, hop, s, scratch, end):
     return end
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def ego_net(s, limit, keeps, edges: Edges, out_edge, edits: Edited, scratch: Scratch):
     """Breadth-first from the pivots of subgraph s: nodes within ``limit`` hops, nearest first; returns how many there are.
 
@@ -80,7 +80,7 @@ def ego_net(s, limit, keeps, edges: Edges, out_edge, edits: Edited, scratch: Scr
     return end
 
 
-@njit(cache=True, nogil=True)
+@numba_kernel
 def count_by_hop(keeps, graph_edges, edges: Edges, out_edge, edits: Edited, scratch: Scratch, rows, within):
     """``rows[h]`` nodes have pivot hop h, ``within[h]`` edges have h as the larger hop of their two ends.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from torch import nn
+from enfa.nn.models.registry import DEFAULTS, MODELS
 
-from enfa.nn.models.registry import MODELS
+if TYPE_CHECKING:
+    from torch import nn
 
 __all__ = ["GIVEN", "OWN_DEFAULT", "SETTINGS", "arguments", "default_of"]
 
@@ -38,5 +39,7 @@ def arguments(cls: type[nn.Module]) -> dict[str, inspect.Parameter]:
 
 def default_of(model: str, name: str) -> Any:
     """What a model's constructor has for an argument that is not given; None where it does not take it."""
+    if model in DEFAULTS:  # which needs no PyTorch
+        return DEFAULTS[model][name]
     param = arguments(MODELS[model]).get(name)
     return None if param is None or param.default is param.empty else param.default

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import Any, Literal, get_type_hints
 
-from enfa.datasets import names
-from enfa.datasets.official.tu import TU_NAMES
+from enfa.datasets.known import TU_NAMES, names
 from enfa.graphs.names import check_file_name, unknown
 from enfa.graphs.numbers import real, whole
 from enfa.nn.models.registry import MODELS

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from enfa.nn.cuda.side_stream import Aside, lend
+from enfa.nn.ops.function import applied, backward_once
 from enfa.nn.triton.linears.products import add_parts, tall_times
 from enfa.nn.triton.linears.split import Halves, split_weight
 from enfa.nn.triton.linears.wide import Normed, weight_parts, wide_times
@@ -41,7 +41,7 @@ class _Linear(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable
+    @backward_once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, gate, halves, back, *before = ctx.saved_tensors
         inputs, *own, added = ctx.needs_input_grad[:4]
@@ -67,4 +67,4 @@ def linear(
     ``before``: the norm and ReLU that x, if its weight is wide, goes through first; x gets the gradient of normalised rows.
     """
     weight, bias, beside = lend(weight, bias)
-    return _Linear.apply(x, weight, bias, plus, before, relu, beside)
+    return applied(_Linear, x, weight, bias, plus, before, relu, beside)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import triton
 import triton.language as tl
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from enfa.nn.cuda.side_stream import Aside, lend
+from enfa.nn.ops.function import applied, backward_once
+from enfa.nn.triton.launch import kernel, next_power_of_2
 from enfa.nn.triton.linears.products import TILE, add_parts, block, precision, stages, tall_times
 from enfa.nn.triton.linears.split import Halves, split_weight
 from enfa.nn.triton.linears.turned import turn_times, turns
@@ -37,7 +37,7 @@ __all__ = ["Normed", "linear_norm"]
 SHARES = 256
 
 
-@triton.jit(do_not_specialize=["R", "share", "num_parts"])
+@kernel(do_not_specialize=["R", "share", "num_parts"])
 def _backward_kernel(
     grad, z, x, w, copies, saved, total_in, weight, bias, parts_in, out, of_plus, of_params, parts_out, R, share, num_parts,
     N: tl.constexpr, K: tl.constexpr, AFFINE: tl.constexpr, RELU: tl.constexpr, INPUTS: tl.constexpr, PLUS: tl.constexpr,
@@ -88,11 +88,11 @@ class _LinearNorm(torch.autograd.Function):
         ctx: Any, x: Tensor, w: Tensor, b: Tensor | None, plus: Tensor | None, weight: Tensor | None, bias: Tensor | None,
         copies: Tensor, eps: float, relu: bool, running: Running | None, before: Normed | None, later: bool, beside: Aside,
     ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-        x, outs, split = x.contiguous(), len(w), split_weight(w)
+        x, outs, split = x.contiguous(), w.shape[0], split_weight(w)
         plus = None if plus is None else plus.contiguous()
         if split is None:
             assert before is None, "the kernels for narrow weights normalise nothing that they read"
-            parts, share = row_shares(len(x), TILE, SHARES)
+            parts, share = row_shares(x.shape[0], TILE, SHARES)
             stats = statistics_room(x, parts, outs)
             z = tall_times(x, w, b, False, plus=plus, stats=(copies, *stats), shares=(parts, share))
         else:  # a program that holds a wide tile has no registers left for statistics
@@ -106,22 +106,22 @@ class _LinearNorm(torch.autograd.Function):
         return out, saved, total
 
     @staticmethod
-    @once_differentiable
+    @backward_once
     def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         x, w, weight, bias, copies, z, saved, total, halves, back, *before = ctx.saved_tensors
         grad, (outs, ins) = grad.contiguous(), w.shape
         sums = gradient_sums(grad, z, saved, weight, bias, ctx.relu)
         inputs, added = ctx.needs_input_grad[0], ctx.needs_input_grad[3]
         if halves is None:
-            parts, share = row_shares(len(x), TILE, SHARES)
+            parts, share = row_shares(x.shape[0], TILE, SHARES)
             of_x, of_z = torch.empty_like(x) if inputs else None, torch.empty_like(z) if added else None
             of_params = torch.empty(2, outs, dtype=saved.dtype if weight is None else weight.dtype, device=x.device)
             shares = torch.empty(parts, outs * ins, dtype=saved.dtype, device=x.device)
             _backward_kernel[(parts,)](
                 grad, z, x, w, copies, saved, total, *scaling_of(saved, weight, bias), sums, x if of_x is None else of_x,
-                z if of_z is None else of_z, of_params, shares, len(x), share, len(sums) // 2,
+                z if of_z is None else of_z, of_params, shares, x.shape[0], share, sums.shape[0] // 2,
                 N=outs, K=ins, AFFINE=weight is not None, RELU=ctx.relu, INPUTS=inputs, PLUS=added, PRECISION=precision(),
-                ACC=accumulator(x.dtype), PARTS=triton.next_power_of_2(len(sums) // 2), ROWS=TILE, COLS=block(outs),
+                ACC=accumulator(x.dtype), PARTS=next_power_of_2(sums.shape[0] // 2), ROWS=TILE, COLS=block(outs),
                 DEPTH=block(ins), num_warps=4, num_stages=stages(x, 2),
             )  # fmt: skip
             of_w = add_parts(shares, outs, w.dtype)
@@ -150,4 +150,4 @@ def linear_norm(
     its inputs and normalises them as it reads them. The gradient between the two is that of normalised rows.
     """
     w, b, beside = lend(w, b)
-    return _LinearNorm.apply(x, w, b, plus, weight, bias, copies, eps, relu, running, before, later, beside)
+    return applied(_LinearNorm, x, w, b, plus, weight, bias, copies, eps, relu, running, before, later, beside)

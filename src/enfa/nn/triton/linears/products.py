@@ -12,6 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from enfa.nn.triton.launch import cdiv, kernel, next_power_of_2
 from enfa.nn.triton.sums import accumulator, row_shares
 
 __all__ = ["TILE", "add_parts", "block", "gated", "precision", "stages", "tall_times"]
@@ -39,7 +40,7 @@ def precision() -> str:
 
 def block(channels: int, most: int = 64) -> int:
     """Columns of a tile; the tensor cores want 16 at least."""
-    return min(most, max(16, triton.next_power_of_2(channels)))
+    return min(most, max(16, next_power_of_2(channels)))
 
 
 @triton.jit
@@ -51,7 +52,7 @@ def gated(x, gate, place, mask, GATED: tl.constexpr):
     return value
 
 
-@triton.jit(do_not_specialize=["R", "share"])
+@kernel(do_not_specialize=["R", "share"])
 def _tall_kernel(
     x, gate, w, bias, plus, out, copies, mean_parts, square_parts, count_parts, R, share,
     K: tl.constexpr, N: tl.constexpr, W_K: tl.constexpr, W_N: tl.constexpr, BIAS: tl.constexpr, PLUS: tl.constexpr,
@@ -100,7 +101,7 @@ def _tall_kernel(
         tl.store(count_parts + part + tl.arange(0, 1), count)
 
 
-@triton.jit(do_not_specialize=["num_parts"])
+@kernel(do_not_specialize=["num_parts"])
 def _add_kernel(parts, out, num_parts, SIZE: tl.constexpr, ZEROS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr):
     cols = tl.program_id(0) * COLS + tl.arange(0, COLS)
     total = tl.zeros((ROWS, COLS), parts.dtype.element_ty)
@@ -116,7 +117,7 @@ def add_parts(parts: Tensor, zeros: int, dtype: torch.dtype) -> Tensor:
     count, size = parts.shape
     out = torch.empty(size + zeros, dtype=dtype, device=parts.device)
     cols = 32 if size <= 16384 else 128
-    _add_kernel[(triton.cdiv(size + zeros, cols),)](parts, out, count, SIZE=size, ZEROS=zeros, ROWS=32, COLS=cols)
+    _add_kernel[(cdiv(size + zeros, cols),)](parts, out, count, SIZE=size, ZEROS=zeros, ROWS=32, COLS=cols)
     return out
 
 
@@ -131,13 +132,13 @@ def tall_times(
     """
     outs, ins = weight.shape
     k, n = (outs, ins) if transposed else (ins, outs)
-    out = x.new_empty(len(x), n)
+    out = x.new_empty(x.shape[0], n)
     strides = (ins, 1) if transposed else (1, k)
-    parts, share = shares or row_shares(len(x), TILE, 2**30)
+    parts, share = shares or row_shares(x.shape[0], TILE, 2**30)
     room: tuple[Tensor, ...] = stats or (out, out, out, out)
     _tall_kernel[(parts,)](
         x, x if gate is None else gate, weight, weight if bias is None else bias, x if plus is None else plus, out,
-        *room, len(x), share,
+        *room, x.shape[0], share,
         K=k, N=n, W_K=strides[0], W_N=strides[1], BIAS=bias is not None, PLUS=plus is not None, STATS=stats is not None,
         GATED=gate is not None, RELU=relu, PRECISION=precision(), ACC=accumulator(x.dtype),
         ROWS=TILE, COLS=block(n), DEPTH=block(k), num_warps=4, num_stages=2,

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import triton
 import triton.language as tl
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from enfa.nn.ops.function import applied, backward_once
+from enfa.nn.triton.launch import cdiv, kernel
 from enfa.nn.triton.linears.products import gated, precision
 from enfa.nn.triton.sums import accumulator
 
@@ -23,7 +23,7 @@ MOST_ROWS = 1024
 TILE = {"ROWS": 32, "COLS": 32, "DEPTH": 64}
 
 
-@triton.jit(do_not_specialize=["R"])
+@kernel(do_not_specialize=["R"])
 def _small_forward_kernel(
     x, w, bias, out, R,
     N: tl.constexpr, K: tl.constexpr, BIAS: tl.constexpr, RELU: tl.constexpr, PRECISION: tl.constexpr,
@@ -46,7 +46,7 @@ def _small_forward_kernel(
     tl.store(out + rows[:, None] * N + cols[None, :], total.to(out.dtype.element_ty), there & inside)
 
 
-@triton.jit(do_not_specialize=["R", "of_inputs"])
+@kernel(do_not_specialize=["R", "of_inputs"])
 def _small_backward_kernel(
     grad, out, x, w, of_x, of_w, of_b, R, of_inputs,
     N: tl.constexpr, K: tl.constexpr, BIAS: tl.constexpr, RELU: tl.constexpr, PRECISION: tl.constexpr,
@@ -89,10 +89,10 @@ class _Small(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool) -> Tensor:
         x, (outs, ins) = x.contiguous(), weight.shape
-        out = x.new_empty(len(x), outs)
-        grid = (triton.cdiv(len(x), TILE["ROWS"]), triton.cdiv(outs, TILE["COLS"]))
+        out = x.new_empty(x.shape[0], outs)
+        grid = (cdiv(x.shape[0], TILE["ROWS"]), cdiv(outs, TILE["COLS"]))
         _small_forward_kernel[grid](
-            x, weight, weight if bias is None else bias, out, len(x), N=outs, K=ins, BIAS=bias is not None, RELU=relu,
+            x, weight, weight if bias is None else bias, out, x.shape[0], N=outs, K=ins, BIAS=bias is not None, RELU=relu,
             PRECISION=precision(), ACC=accumulator(x.dtype), num_warps=4, **TILE,
         )  # fmt: skip
         ctx.save_for_backward(x, weight, out)
@@ -100,17 +100,17 @@ class _Small(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable
+    @backward_once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, out = ctx.saved_tensors
         grad, (outs, ins) = grad.contiguous(), weight.shape
         of_x = torch.empty_like(x) if ctx.needs_input_grad[0] else None
         of_w = torch.empty_like(weight)
         of_b = weight.new_empty(outs) if ctx.biased else None
-        across = triton.cdiv(ins, TILE["COLS"])
-        of_inputs = across * triton.cdiv(len(x), TILE["ROWS"]) if of_x is not None else 0
-        _small_backward_kernel[(of_inputs + across * triton.cdiv(outs, TILE["ROWS"]),)](
-            grad, out, x, weight, x if of_x is None else of_x, of_w, of_w if of_b is None else of_b, len(x), of_inputs,
+        across = cdiv(ins, TILE["COLS"])
+        of_inputs = across * cdiv(x.shape[0], TILE["ROWS"]) if of_x is not None else 0
+        _small_backward_kernel[(of_inputs + across * cdiv(outs, TILE["ROWS"]),)](
+            grad, out, x, weight, x if of_x is None else of_x, of_w, of_w if of_b is None else of_b, x.shape[0], of_inputs,
             N=outs, K=ins, BIAS=ctx.biased, RELU=ctx.relu, PRECISION=precision(), ACC=accumulator(x.dtype),
             num_warps=4, **TILE,
         )  # fmt: skip
@@ -119,4 +119,4 @@ class _Small(torch.autograd.Function):
 
 def small_linear(x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool) -> Tensor:
     """``x @ weight.T + bias``, with ``relu`` behind it, for at most MOST_ROWS rows (more would take long, not fail)."""
-    return _Small.apply(x, weight, bias, relu)
+    return applied(_Small, x, weight, bias, relu)

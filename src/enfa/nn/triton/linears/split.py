@@ -14,6 +14,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from enfa.nn.triton.launch import cdiv, kernel, next_power_of_2
+
 __all__ = ["NARROW", "Halves", "halves", "row_scales", "scales", "split_weight", "times_halves"]
 
 NARROW = 64  # a weight of at most so many rows and columns is held by a program as a whole
@@ -90,7 +92,7 @@ def _split_columns(
     tl.store(back + cols, down, cols < width)
 
 
-@triton.jit
+@kernel
 def _split_kernel(w, parts, back, N: tl.constexpr, K: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr):
     if tl.program_id(1) == 0:
         _split_columns(w, parts, back, N, K, 1, K, COLS, DEPTH)
@@ -106,7 +108,7 @@ def split_weight(weight: Tensor) -> Halves | None:
     parts = torch.empty(2, 2, n * k, dtype=torch.float16, device=weight.device)
     back = torch.empty(n + k, device=weight.device)
     cols = 8
-    _split_kernel[(triton.cdiv(max(n, k), cols), 2)](
-        weight, parts, back, N=n, K=k, COLS=cols, DEPTH=triton.next_power_of_2(max(n, k)), num_warps=4
+    _split_kernel[(cdiv(max(n, k), cols), 2)](
+        weight, parts, back, N=n, K=k, COLS=cols, DEPTH=next_power_of_2(max(n, k)), num_warps=4
     )
     return Halves(parts, back)

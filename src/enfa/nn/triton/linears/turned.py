@@ -7,10 +7,10 @@ made once, stored for the weight's gradient, and multiplied while it is at hand.
 from __future__ import annotations
 
 import torch
-import triton
 import triton.language as tl
 from torch import Tensor
 
+from enfa.nn.triton.launch import cdiv, kernel, next_power_of_2
 from enfa.nn.triton.linears.split import Halves, halves, scales, times_halves
 from enfa.nn.triton.norm import scaling_of
 from enfa.nn.triton.norm_kernels import above_relu, load_scaling, row_gradients, total_gradients
@@ -21,13 +21,13 @@ WIDTH = 128
 TILE = {"ROWS": 64, "DEPTH": 32, "num_warps": 4, "num_stages": 3}
 
 
-@triton.jit(do_not_specialize=["num_parts"])
+@kernel(do_not_specialize=["num_parts"])
 def _totals_kernel(parts_in, of_params, num_parts, C: tl.constexpr, PARTS: tl.constexpr, COLS: tl.constexpr):
     cols = tl.program_id(0) * COLS + tl.arange(0, COLS)
     total_gradients(parts_in, of_params, num_parts, cols, cols < C, cols < C, C, PARTS)
 
 
-@triton.jit(do_not_specialize=["R"])
+@kernel(do_not_specialize=["R"])
 def _turned_kernel(
     grad, z, copies, saved, total_in, weight, bias, of_params, w, back, of_z, of_x, R,
     N: tl.constexpr, K: tl.constexpr, AFFINE: tl.constexpr, RELU: tl.constexpr,
@@ -73,13 +73,13 @@ def turn_times(
     rows, outs = z.shape
     of_z, of_x = torch.empty_like(z), z.new_empty(rows, ins)
     of_params = torch.empty(2, outs, dtype=torch.float32, device=z.device)
-    parts = len(sums) // 2
-    _totals_kernel[(triton.cdiv(outs, 16),)](
-        sums, of_params, parts, C=outs, PARTS=max(16, triton.next_power_of_2(parts)), COLS=16
+    parts = sums.shape[0] // 2
+    _totals_kernel[(cdiv(outs, 16),)](
+        sums, of_params, parts, C=outs, PARTS=max(16, next_power_of_2(parts)), COLS=16
     )
-    _turned_kernel[(triton.cdiv(rows, TILE["ROWS"]),)](
+    _turned_kernel[(cdiv(rows, TILE["ROWS"]),)](
         grad, z, copies, saved, total, *scaling_of(saved, weight, bias), of_params, split.parts[1],
         split.back[outs:], of_z, of_x, rows, N=outs, K=ins, AFFINE=weight is not None, RELU=relu,
-        COLS=max(16, triton.next_power_of_2(ins)), **TILE,
+        COLS=max(16, next_power_of_2(ins)), **TILE,
     )  # fmt: skip
     return of_z, of_params, of_x

@@ -9,6 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from enfa.nn.triton.launch import cdiv, kernel
 from enfa.nn.triton.linears.products import block, gated, stages
 from enfa.nn.triton.linears.split import Halves, halves, row_scales, scales, times_halves
 from enfa.nn.triton.norm import scaling_of
@@ -39,7 +40,7 @@ def _load_normed(
     return tl.where(mask, normalised(value, mean, scale, shift, True), 0)
 
 
-@triton.jit(do_not_specialize=["R"])
+@kernel(do_not_specialize=["R"])
 def _wide_kernel(
     x, gate, saved, weight, bias, copies, w, back, shift, plus, out, R,
     K: tl.constexpr, N: tl.constexpr, NORMED: tl.constexpr, AFFINE: tl.constexpr, GATED: tl.constexpr,
@@ -80,7 +81,7 @@ def _wide_kernel(
     tl.store(out + long * N + n[None, :], total, here & inside)
 
 
-@triton.jit(do_not_specialize=["R"])
+@kernel(do_not_specialize=["R"])
 def _weight_kernel(
     grad, gate, x, saved, weight, bias, copies, parts, R,
     N: tl.constexpr, K: tl.constexpr, NORMED: tl.constexpr, AFFINE: tl.constexpr, GATED: tl.constexpr,
@@ -138,14 +139,14 @@ def wide_times(
     """
     outs, ins = shape
     k, n = (outs, ins) if transposed else (ins, outs)
-    out = x.new_empty(len(x), n)
+    out = x.new_empty(x.shape[0], n)
     rows, cols = (64, 128) if _one_tile(n) or n % 128 == 0 else (128, block(n))
     # without spilling, three programs to a processor instead of two; rows that are not aligned need more registers
     most: dict[str, Any] = {"maxnreg": 168} if n % 128 == 0 and gate is None and k % 4 == 0 else {}
-    _wide_kernel[(triton.cdiv(len(x), rows), triton.cdiv(n, cols))](
+    _wide_kernel[(cdiv(x.shape[0], rows), cdiv(n, cols))](
         x, x if gate is None else gate, *_arguments(x, normed), split.parts[int(transposed)],
-        split.back[outs:] if transposed else split.back, x if bias is None else bias, x if plus is None else plus, out, len(x),
-        K=k, N=n, NORMED=normed is not None, AFFINE=normed is not None and normed.weight is not None,
+        split.back[outs:] if transposed else split.back, x if bias is None else bias, x if plus is None else plus, out,
+        x.shape[0], K=k, N=n, NORMED=normed is not None, AFFINE=normed is not None and normed.weight is not None,
         GATED=gate is not None, SHIFTED=bias is not None, PLUS=plus is not None, RELU=relu,
         ROWS=rows, COLS=cols, DEPTH=32, num_warps=4, num_stages=3, **most,
     )  # fmt: skip
@@ -159,10 +160,10 @@ def weight_parts(
     n, k = grad.shape[1], x.shape[1]
     whole = all(_one_tile(size) or size % 128 == 0 for size in (n, k))
     rows, cols, warps = (128, 128, 8) if whole else (block(n), block(k, 128), 4)
-    parts, _ = row_shares(len(x), 32, 128 if n * k <= 2**15 else 64)
+    parts, _ = row_shares(x.shape[0], 32, 128 if n * k <= 2**15 else 64)
     out = torch.empty(parts, n * k + n * sums, device=x.device)
-    _weight_kernel[(parts, triton.cdiv(n, rows) * triton.cdiv(k, cols))](
-        grad, grad if gate is None else gate, x, *_arguments(x, normed), out, len(x), N=n, K=k,
+    _weight_kernel[(parts, cdiv(n, rows) * cdiv(k, cols))](
+        grad, grad if gate is None else gate, x, *_arguments(x, normed), out, x.shape[0], N=n, K=k,
         NORMED=normed is not None, AFFINE=normed is not None and normed.weight is not None,
         GATED=gate is not None, SUMS=sums, ROWS=rows, COLS=cols, DEPTH=32, num_warps=warps,
         num_stages=3 if gate is None else stages(x, 3),

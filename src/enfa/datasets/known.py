@@ -1,0 +1,73 @@
+"""The names of datasets, and what can be said of one before it is read. Needs no PyTorch."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+from enfa.datasets.official.fetch import ensure_tu
+
+__all__ = ["COUNTING_NAMES", "NPZ_NAMES", "OGB_NAMES", "TU_NAMES", "ZINC_NAMES", "check_known", "compact_file", "names"]
+
+# fmt: off
+TU_NAMES = [
+    "AIDS", "BZR", "COLLAB", "COLORS-3", "COX2", "DD", "DHFR", "ENZYMES", "FRANKENSTEIN", "IMDB-BINARY",
+    "IMDB-MULTI", "KKI", "Letter-high", "Letter-low", "Letter-med", "MSRC_9", "MSRC_21", "MUTAG",
+    "Mutagenicity", "NCI1", "NCI109", "OHSU", "PROTEINS", "PROTEINS_full", "PTC_FM", "PTC_FR", "PTC_MM",
+    "PTC_MR", "REDDIT-BINARY", "REDDIT-MULTI-5K", "REDDIT-MULTI-12K", "SYNTHETIC", "SYNTHETICnew",
+    "Synthie", "TRIANGLES", "github_stargazers", "reddit_threads", "twitch_egos",
+]
+# fmt: on
+"""The best known names of the collection, to suggest; any other one loads as well."""
+
+OGB_NAMES = (
+    "ogbg-molhiv", "ogbg-moltox21", "ogbg-molbace", "ogbg-molbbbp", "ogbg-molclintox", "ogbg-molmuv", "ogbg-molpcba",
+    "ogbg-molsider", "ogbg-moltoxcast",
+)  # fmt: skip
+ZINC_NAMES, COUNTING_NAMES = ("ZINC", "ZINC-full"), ("counting", "counting-graphs")
+NPZ_NAMES = (*ZINC_NAMES, *COUNTING_NAMES, "SR25")
+"""Benchmarks that have no raw files but pickles, or none at all, and are read from ``.npz`` files only."""
+
+
+def names() -> list[str]:
+    """The names that ``load`` knows; it takes any other dataset of the TU collection too."""
+    return ["EXP", "CEXP", "CSL", "peptides-func", *OGB_NAMES, *NPZ_NAMES, *TU_NAMES]
+
+
+def compact_file(name: str, root: str | Path) -> Path:
+    """Where the ``.npz`` file of a benchmark would lie."""
+    stem = "ZINC" if name in ZINC_NAMES else "counting" if name in COUNTING_NAMES else name.replace("-", "_")
+    return Path(root) / f"{stem}.npz"
+
+
+def check_known(name: str, root: str | Path) -> None:
+    """Refuse what no dataset is called, and a path where no file is.
+
+    A name that only the TU collection may know is looked for there: its raw files are downloaded now, not when it is read.
+    """
+    if name.endswith(".npz"):
+        if not Path(name).is_file():
+            raise FileNotFoundError(f"There is no dataset file {Path(name)}")
+        return
+    if name == "BREC":
+        raise ValueError("BREC has pairs of graphs and no labels to learn: enfa.datasets.load_brec reads it")
+    if name in names() or compact_file(name, root).is_file():
+        return
+    if not name or set(name) & set("/\\:*?[]"):  # a TU name becomes a folder and an address
+        raise unknown_dataset(name, root)
+    try:
+        ensure_tu(name, Path(root))
+    except FileNotFoundError as error:
+        raise unknown_dataset(name, root) from error
+
+
+def unknown_dataset(name: str, root: str | Path) -> ValueError:
+    """Says which datasets there are, and which was probably meant."""
+    known = names()
+    folded = {other.casefold(): other for other in known}
+    close = difflib.get_close_matches(name.casefold(), folded, n=1)
+    hint = f"; did you mean {folded[close[0]]!r}?" if close else "."
+    return ValueError(
+        f"Unknown dataset {name!r}{hint} Known are {', '.join(known)}, and any other TU dataset that can be "
+        f"downloaded or has its raw files in {Path(root) / name / 'raw'}."
+    )

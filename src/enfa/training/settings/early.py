@@ -1,0 +1,15 @@
+"""What can be seen to be wrong with a run before PyTorch is imported, which takes seconds."""
+
+from __future__ import annotations
+
+from enfa.datasets.known import check_known
+from enfa.edits.policies import policy_from
+from enfa.training.settings.config import Config
+
+__all__ = ["check_early"]
+
+
+def check_early(config: Config) -> None:
+    """Refuse a dataset or a policy that does not exist, and parameters that the policy does not take."""
+    check_known(config.dataset, config.root)
+    policy_from(config.policy, **config.policy_params)

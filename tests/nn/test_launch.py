@@ -1,0 +1,105 @@
+"""Launches without Triton's dispatcher: what reaches a compiled kernel is what the dispatcher would have sent there."""
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+# Kernels are compiled for a GPU that is not there, and launched by a driver that only notes what it is told.
+DRIVER = """
+import torch, triton, triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.runtime import driver
+noted = []
+class Launcher:
+    def __init__(self, source, metadata): pass
+    def __call__(self, *args): noted.append(args)
+class Utils:
+    def get_device_properties(self, device): return {"max_shared_mem": 2**17, "warpSize": 32}
+    def load_binary(self, *args): return (1, 2, 10, 0, 1024)[: 5 if hasattr(triton, "knobs") else 4]
+    def unload_module(self, module): pass
+class Driver:
+    utils, launcher_cls = Utils(), Launcher
+    def get_current_target(self): return GPUTarget("cuda", 90, 32)
+    def get_current_device(self): return 0
+    def get_current_stream(self, device): return 7
+driver.set_active(Driver())
+torch._C._cuda_getDevice, torch._C._cuda_getCurrentRawStream = (lambda: 0), (lambda device: 7)
+
+from enfa.nn.triton.launch import kernel
+
+@kernel(do_not_specialize=["rows"])
+def double(x, out, rows, scale, SIZE: tl.constexpr, TWICE: tl.constexpr = True):
+    at = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+    tl.store(out + at, tl.load(x + at, at < rows, 0) * scale, at < rows)
+
+def launch(how, x, rows=5, scale=3, **more):
+    noted.clear()
+    how[(2, 3)](x, x, rows, scale, **{"SIZE": 16, **more})
+    return noted[0]
+"""
+TESTS = {
+    "the same arguments": """
+x = torch.zeros(64)
+launch(double, x)
+for more in ({}, {"rows": 7}, {"rows": 5}):
+    one, other = launch(double, x, **more), launch(double.jit, x, **more)
+    assert [*one[:6], *one[9:]] == [*other[:6], *other[9:]] and one[6:9] == (None, None, None)
+    assert one[:4] == (2, 3, 1, 7) and one[9] is one[10] is x and one[-2:] == (16, True)
+assert len(double._known) == 1
+""",
+    "everything that a kernel is specialised to": """
+x = torch.zeros(65)
+def compiled():
+    return sum(len(cache[0]) for cache in double.jit.device_caches.values())
+cases = [{}, {"x": x.double()}, {"x": x[1:]}, {"scale": 16}, {"scale": 1}, {"scale": 2**40}, {"SIZE": 32}, {"TWICE": False},
+         {"num_warps": 8}]
+for number, case in enumerate(cases):
+    for again in range(2):
+        one = launch(double, **{"x": x, **case})
+        known, there = len(double._known), compiled()
+        other = launch(double.jit, **{"x": x, **case})
+        assert one[4:6] == other[4:6] and compiled() == there, case
+    assert len(double._known) == number + 1, case
+""",
+    "another kind of compiled kernel": """
+class Odd:
+    pre_run_hooks = ()
+    def __getitem__(self, grid): return lambda *args, **given: noted.append(args)
+double.jit, x = Odd(), torch.zeros(64)
+launch(double, x)
+assert len(launch(double, x)) == 4 and not double.direct
+""",
+    "the folder of kernels": """
+import os
+from pathlib import Path
+launch(double, torch.zeros(64))
+assert "TRITON_CACHE_DIR" not in os.environ and list(Path(os.environ["ENFA_CACHE"], "triton").rglob("double.json"))
+""",
+    "hooks see every launch": """
+from enfa.nn.triton import launch as module
+x, seen = torch.zeros(64), []
+launch(double, x)
+if hasattr(module._hooks.launch_enter_hook, "add"):
+    module._hooks.launch_enter_hook.add(seen.append)
+else:
+    module._hooks.launch_enter_hook = seen.append
+assert module._watched()
+assert launch(double, x)[7] is not None  # the dispatcher's own
+""",
+}  # fmt: skip
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
+def test_launches(tmp_path: Path) -> None:
+    """One process for all: each compiles the same small kernels."""
+    for number, test in enumerate(TESTS.values()):
+        (tmp_path / f"case_{number}.py").write_text(DRIVER + test)  # Triton reads a kernel's source
+    environment = {k: v for k, v in os.environ.items() if k not in ("TRITON_INTERPRET", "TRITON_CACHE_DIR")}
+    code = f"import runpy\nfor number in range({len(TESTS)}): runpy.run_path(f'{tmp_path}/case_{{number}}.py')"
+    environment |= {"ENFA_CACHE": str(tmp_path / "cache"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
