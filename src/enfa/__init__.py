@@ -22,7 +22,7 @@ from enfa.edits import (
 )
 from enfa.expressiveness import Power, power
 from enfa.nn import DSGNN, DSSGNN, GNNAK, I2GNN, IDGNN, NGNN, SSWLGNN, SUN, CountedBatchNorm, Subgraphormer
-from enfa.nn.bag import Bag, Rows, compile, lift, load_compiled, make_plan, trace
+from enfa.nn.bag import Bag, Rows, ShardedDataset, compile, lift, load_compiled, make_plan, trace
 from enfa.plan.step import Program
 
 __version__ = "0.1.0"
@@ -52,6 +52,7 @@ __all__ = [
     "Program",
     "Reconstruction",
     "Rows",
+    "ShardedDataset",
     "Subgraph",
     "Subgraphormer",
     "Subsample",

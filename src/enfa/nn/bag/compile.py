@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 
+from enfa import batch
 from enfa.batch.compile import compile_program
 from enfa.batch.dataset import CompiledDataset
 from enfa.batch.file import storage
@@ -24,7 +25,7 @@ from enfa.plan.check import check_kind
 from enfa.plan.gradients import refuse_gradients
 from enfa.plan.step import Program
 
-__all__ = ["compile", "load_compiled"]
+__all__ = ["ShardedDataset", "compile", "load_compiled"]
 
 _FLOATS = {torch.float32: np.float32, torch.float64: np.float64}
 
@@ -82,3 +83,8 @@ def load_compiled(path: str | Path, *, expect: dict[str, Any] | None = None, pol
     format, or of other graphs, policy or steps than ``expect``. A policy of one's own must be given to ``extend`` later.
     """
     return storage.load_compiled(path, expect=expect, policy=policy, cls=Bag)
+
+
+class ShardedDataset(batch.ShardedDataset):
+    __doc__ = batch.ShardedDataset.__doc__
+    plan_class = Bag

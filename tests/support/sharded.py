@@ -1,0 +1,49 @@
+"""Sharded datasets of a few graphs, cut where a test wants."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import nn
+from torch_geometric.data import Data
+
+import enfa
+from enfa.batch.shards.folder import Folder
+from enfa.batch.shards.manifest import Manifest, Shard, shard_name
+
+__all__ = ["write_shards"]
+
+
+def write_shards(
+    url: str | Path, graphs: Sequence[Data], policy: enfa.Policy, model: nn.Module | enfa.Program, sizes: Sequence[int],
+    **options: Any,
+) -> None:  # fmt: skip
+    """Shards of the given sizes; ``options`` as of ``enfa.compile``."""
+    folder, found, begin = Folder(url), [], 0
+    assert sum(sizes) == len(graphs)
+    options = {"unshared": None, **options}
+    for number, size in enumerate(sizes):
+        compiled = enfa.compile(graphs[begin : begin + size], policy, model, progress=False, **options)
+        begin += size
+        path = Path(str(url).removeprefix("memory://")) / "x" if "://" in str(url) else Path(url) / shard_name(number)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        compiled.save(path)
+        data = path.read_bytes()
+        if "://" in str(url):
+            folder.write(shard_name(number), [data])
+        found.append(
+            Shard(
+                shard_name(number), size, len(data), hashlib.sha256(data).hexdigest(), compiled.key["fingerprint"],
+                int(compiled.node_ptr[-1]), compiled.num_subgraphs, compiled.num_pairs,
+                [len(rows.keys) for rows in compiled.rows or ()],
+            )
+        )  # fmt: skip
+    key = {name: value for name, value in compiled.key.items() if name not in ("fingerprint", "digest")}
+    labels = None if compiled.y is None else [np.dtype(compiled.y.numpy().dtype).name, list(compiled.y.shape[1:])]
+    attributes = {name: ["float32", list(value.shape[1:])] for name, value in compiled.graph_attr.items()}
+    needs = sorted([list(need) for need in compiled.program.needs])
+    Manifest(key, needs, {"x": ["int64", [1]]}, labels, attributes, None, found).write(folder)
