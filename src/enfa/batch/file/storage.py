@@ -37,7 +37,15 @@ from enfa.plan.rows.distinct import StepRows
 from enfa.plan.slicing.slice import Sources
 from enfa.plan.table import Plan
 
-__all__ = ["CorruptFileError", "FormatError", "load_arrays", "load_compiled", "save_compiled", "stored_bytes"]
+__all__ = [
+    "CorruptFileError",
+    "FormatError",
+    "file_parts",
+    "load_arrays",
+    "load_compiled",
+    "save_compiled",
+    "stored_bytes",
+]
 
 _MAGIC = b"ENFA0001"
 _TRAILER = len(_MAGIC) + 32
@@ -91,11 +99,15 @@ def stored_bytes(compiled: CompiledDataset) -> dict[str, int]:
     return {**sizes, "total": len(image) + _TRAILER}
 
 
+def file_parts(compiled: CompiledDataset) -> tuple[bytes, bytes]:
+    """The bytes of its file, one part behind the other."""
+    image, _ = _image(compiled)
+    return image, _MAGIC + hashlib.blake2b(image, digest_size=32).digest()
+
+
 def save_compiled(compiled: CompiledDataset, path: str | Path) -> None:
     """Write atomically: the old file, or the whole new one."""
-    image, _ = _image(compiled)
-    trailer = _MAGIC + hashlib.blake2b(image, digest_size=32).digest()
-    write_atomically(Path(path), (image, trailer))
+    write_atomically(Path(path), file_parts(compiled))
 
 
 def _read(path: Path | str, data: bytes) -> dict[str, np.ndarray]:

@@ -83,11 +83,12 @@ class Manifest:
         return program_from(self.key["program"], self.needs)
 
     def text(self) -> bytes:
-        """As the file holds it: graphs and fingerprint of all, then the rest, a shard a line."""
+        """As the file holds it: a line for everything, and one for every shard."""
         rest = {name: value for name, value in asdict(self).items() if name not in ("shards", "format")}
         head = {"format": self.format, "graphs": self.graphs, "fingerprint": self.fingerprint, **rest}
-        lines = ",\n  ".join(json.dumps(asdict(shard)) for shard in self.shards)
-        return f'{json.dumps(head, indent=1, sort_keys=True)[:-2]},\n "shards": [\n  {lines}\n ]\n}}\n'.encode()
+        lines = [f" {json.dumps(name)}: {json.dumps(value, sort_keys=True)}," for name, value in head.items()]
+        shards = ",\n  ".join(json.dumps(asdict(shard)) for shard in self.shards)
+        return "\n".join(["{", *lines, ' "shards": [', f"  {shards}", " ]", "}", ""]).encode()
 
     def write(self, folder: Folder, name: str = MANIFEST) -> None:
         folder.write(name, [self.text()])
