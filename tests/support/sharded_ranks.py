@@ -12,6 +12,7 @@ import enfa
 
 __all__ = ["rank_of_shards", "small_model", "trained"]
 
+
 def small_model() -> nn.Module:
     torch.manual_seed(0)
     return enfa.DSGNN([3], 8, 1, 2, "gine", edge_channels=[3]).double()
