@@ -152,7 +152,8 @@ def test_in_memory(molecules: list[Data], shards: Callable, undisturbed: Path, b
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"shards": 2, "shard_size": 3}, "either shards or shard_size"), ({"shards": 41}, "shards to be an integer >= 1 and <= 40"),
+        ({"shards": 2, "shard_size": 3}, "either shards or shard_size"),
+        ({"shards": 41}, "shards to be an integer >= 1 and <= 40"),
         ({"shard_size": 0}, "shard_size to be an integer >= 1"), ({"engine": "dusk"}, "did you mean 'dask'"),
         ({"engine": 3}, "Expected engine to be"), ({"workers": 0}, "workers to be"), ({"threads": 2}, "no cache, threads"),
     ],

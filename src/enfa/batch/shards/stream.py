@@ -19,7 +19,7 @@ from enfa.graphs.layout import check_arrays, laid_out
 from enfa.graphs.numbers import whole
 from enfa.plan.gradients import refuse_gradients
 
-__all__ = ["SIZE", "Block", "Flat", "blocks", "shard_sizes"]
+__all__ = ["SIZE", "Block", "Deferred", "Flat", "Raw", "blocks", "shard_sizes"]
 
 SIZE = 5_000  # graphs of a shard by default: with more, tables outgrow the caches, and finding rows takes longer
 
@@ -31,6 +31,27 @@ class Flat(Protocol):
         """Blocks of the given numbers of graphs, the last maybe smaller, and their labels."""
 
 
+class Raw(Protocol):
+    """A source that is quickly read, and slowly made graphs of, such as lines of text: workers do the latter."""
+
+    def raw_blocks(self, sizes: Iterable[int]) -> Iterator[Any]:
+        """What becomes the given numbers of graphs, the last block maybe smaller. It has a length."""
+
+    def graphs_of(self, raw: Any) -> list[Data]: ...
+
+
+@dataclass(frozen=True)
+class Deferred:
+    """A block that is made where it is compiled."""
+
+    source: Raw
+    raw: Any
+    first: int
+
+    def load(self) -> Block:
+        return _checked(self.source.graphs_of(self.raw), self.first, None)
+
+
 @dataclass(frozen=True)
 class Block:
     """Graphs of a dataset, one behind the other, with labels and attributes; ``graphs.first`` is the place of the first."""
@@ -38,6 +59,9 @@ class Block:
     graphs: GraphSet
     y: Tensor | None
     attr: dict[str, Tensor]
+
+    def load(self) -> Block:
+        return self
 
     def __getstate__(self) -> dict[str, Any]:
         """For other processes: every array of integers in the smallest type that holds it, a third of the bytes."""
@@ -76,16 +100,21 @@ def shard_sizes(dataset: Any, shards: int | None, size: int | None) -> tuple[Ite
     return np.diff(np.arange(count + 1) * total // count).tolist(), total
 
 
-def blocks(dataset: Any, sizes: Iterable[int], names: list[str] | None = None) -> Iterator[Block]:
-    """The graphs of a dataset, checked: any iterable of PyG graphs, or a :class:`Flat` source.
+def blocks(dataset: Any, sizes: Iterable[int]) -> Iterator[Block | Deferred]:
+    """The graphs of a dataset, checked: any iterable of PyG graphs, or a source that is :class:`Flat` or :class:`Raw`.
 
-    ``names``: filled with the names of the graphs' attributes that the first block has, which all others must have.
+    Which attributes of graphs ride along is seen in the first block; the others are asked for the same.
     """
     first = 0
     if hasattr(dataset, "flat_blocks"):
         for flat, y in dataset.flat_blocks(sizes):
             yield _from_flat(flat, y, first)
             first += len(flat.num_nodes)
+        return
+    if hasattr(dataset, "raw_blocks"):
+        for raw in dataset.raw_blocks(sizes):
+            yield Deferred(dataset, raw, first)
+            first += len(raw)
         return
     if isinstance(dataset, Data):  # also a Batch, which iterates over its attributes
         what = f"a Batch of {dataset.num_graphs}" if isinstance(dataset, Batch) else "a single Data object"
@@ -97,12 +126,17 @@ def blocks(dataset: Any, sizes: Iterable[int], names: list[str] | None = None) -
         some = list(islice(graphs, size))
         if not some:
             return
-        checked = check_graphs(some, first)
-        refuse_gradients(some, first)
-        attr = graph_attributes(some, known)
-        known = sorted(attr) if known is None else known
-        yield Block(checked, labels(some, first), {name: value.detach() for name, value in attr.items()})
+        block = _checked(some, first, known)
+        known = list(block.attr) if known is None else known
+        yield block
         first += len(some)
+
+
+def _checked(graphs: list[Data], first: int, names: list[str] | None) -> Block:
+    checked = check_graphs(graphs, first)
+    refuse_gradients(graphs, first)
+    attr = graph_attributes(graphs, names)
+    return Block(checked, labels(graphs, first), {name: value.detach() for name, value in attr.items()})
 
 
 def _from_flat(flat: Any, y: np.ndarray | None, first: int) -> Block:

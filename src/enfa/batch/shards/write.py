@@ -22,17 +22,17 @@ from enfa.batch.shards.agreed import Agreed
 from enfa.batch.shards.engines import engine_of
 from enfa.batch.shards.folder import Folder
 from enfa.batch.shards.manifest import MANIFEST, UNFINISHED, Manifest, Shard, shard_name
-from enfa.batch.shards.stream import SIZE, Block, blocks, shard_sizes
+from enfa.batch.shards.stream import SIZE, Block, Deferred, blocks, shard_sizes
 from enfa.edits.check import edits_by
 
 __all__ = ["compile_shard", "write_shards"]
 
-Task = tuple[Agreed, Folder, int, Block, Shard | None]
+Task = tuple[Agreed, Folder, int, Block | Deferred, Shard | None]
 
 
-def compile_shard(agreed: Agreed, folder: Folder, number: int, block: Block, known: Shard | None) -> Shard:
+def compile_shard(agreed: Agreed, folder: Folder, number: int, given: Block | Deferred, known: Shard | None) -> Shard:
     """Write one shard, unless it is there as ``known`` says; return what it is."""
-    policy, program = agreed.policy, agreed.program
+    policy, program, block = agreed.policy, agreed.program, agreed.checked(given.load())
     edits = agreed.rooted(edits_by(policy, block.graphs))
     key, graphs, edits, attr = keyed(block.graphs, edits, block.y, block.attr, policy, program, agreed.kind, agreed.dtype)
     name = shard_name(number)
@@ -102,6 +102,7 @@ def write_shards(
     first = next(stream, None)
     if first is None:
         raise ValueError("Expected at least one graph, got none")
+    first = first.load()
     agreed = agree(first)
     size = None if shards is not None else SIZE if shard_size is None else shard_size
     wanted = agreed.manifest(size, [])
@@ -109,7 +110,7 @@ def write_shards(
 
     def tasks() -> Iterator[Task]:
         for number, block in enumerate(chain([first], stream)):
-            yield agreed, folder, number, agreed.checked(block), known.get(shard_name(number))
+            yield agreed, folder, number, block, known.get(shard_name(number))
 
     columns = (TextColumn("compiling"), BarColumn(), TextColumn("{task.completed} of {task.fields[of]} graphs"),
                TextColumn("{task.fields[shards]}"), TimeElapsedColumn(), TimeRemainingColumn())  # fmt: skip
