@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
@@ -66,7 +66,7 @@ class ShardedDataset:
         self._rows: np.ndarray | None = None
 
     @classmethod
-    def open(cls, folder: str | Path, memory: int | str = "2 GiB", policy: Policy | None = None) -> ShardedDataset:
+    def open(cls, folder: str | Path, memory: int | str = "2 GiB", policy: Policy | None = None) -> Self:
         """Open a folder, or a URL that fsspec knows, with a manifest.
 
         Args:

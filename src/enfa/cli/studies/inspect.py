@@ -112,6 +112,6 @@ def _show_shards(found: dict[str, Any], batch_size: int) -> None:
     console.print(
         f"A good choice: shards of {found['shard_size']:,} graphs, which take {found['bytes_per_graph'] / 1e3:,.1f} kB each in "
         f"memory. Four of them are open together in training within {found['memory'] / 2**30:.3g} GiB.\n"
-        "[dim]Rows are shared within a shard. Fewer, larger shards share more; a batch has graphs of those shards that are open "
+        "[dim]Rows are shared within a shard. Fewer, larger shards share more; a batch has graphs of the shards that are open "
         "together.[/]"
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import Any, Literal, get_type_hints
 
+from enfa.batch.shards.cache import bytes_of
 from enfa.datasets import names
 from enfa.datasets.official.tu import TU_NAMES
 from enfa.graphs.names import check_file_name, unknown
@@ -81,6 +82,12 @@ class Config:
 
     plan: Literal["distinct", "ego", "full"] = _setting("how the same numbers are computed", "distinct")
     cache: str | None = _setting("folder for compiled datasets (None: compile every time)", None)
+    shards: str | None = _setting(
+        "folder or URL of a dataset that is compiled in shards, and read as it is needed (None: all of it in memory); what is "
+        "not there so far is compiled into it",
+        None,
+    )
+    shard_memory: str = _setting("for shards, in each process that makes batches", "2 GiB")
     epochs: int = _setting("passes over the training graphs", 350)
     batch_size: int = _setting("graphs per step, over all devices together", 32)
     max_rows: int | None = _setting("at most so many rows per batch", None)
@@ -142,6 +149,9 @@ class Config:
         for name in OWN_DEFAULT:
             if getattr(self, name) is None:
                 object.__setattr__(self, name, default_of(self.model, name))
+        bytes_of(self.shard_memory)
+        if self.shards is not None and self.cache is not None:
+            raise ValueError(f"Expected either cache or shards, got cache={self.cache!r}, shards={self.shards!r}")
         if self.min_lr > self.lr:
             raise ValueError(f"Expected min_lr <= lr, got {self.min_lr} and {self.lr}")
         if self.schedule == "plateau" and self.lr_decay >= 1:
