@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from torch import nn
+from torch import Tensor, nn
 from torch_geometric.data import Data
 
 import enfa
@@ -43,7 +42,12 @@ def write_shards(
             )
         )  # fmt: skip
     key = {name: value for name, value in compiled.key.items() if name not in ("fingerprint", "digest")}
-    labels = None if compiled.y is None else [np.dtype(compiled.y.numpy().dtype).name, list(compiled.y.shape[1:])]
-    attributes = {name: ["float32", list(value.shape[1:])] for name, value in compiled.graph_attr.items()}
+    labels = None if compiled.y is None else _form(compiled.y)
+    attributes = {name: _form(value) for name, value in compiled.graph_attr.items()}
     needs = sorted([list(need) for need in compiled.program.needs])
-    Manifest(key, needs, {"x": ["int64", [1]]}, labels, attributes, None, found).write(folder)
+    columns = {"x": _form(graphs[0].x)} | ({} if graphs[0].edge_attr is None else {"edge_attr": _form(graphs[0].edge_attr)})
+    Manifest(key, needs, columns, labels, attributes, None, found).write(folder)
+
+
+def _form(value: Tensor) -> list[Any]:
+    return [str(value.dtype).removeprefix("torch."), list(value.shape[1:])]

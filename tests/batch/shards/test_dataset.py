@@ -182,6 +182,26 @@ def test_packed_batches(folder: Path, one: enfa.CompiledDataset) -> None:
     loader.close()
 
 
+def test_graphs_are_added_as_a_shard(molecules: list[Data], tmp_path: Path) -> None:
+    model = _model()
+    write_shards(tmp_path, molecules[:20], enfa.NodeMarking(), model, [6, 6, 8])
+    sharded = enfa.ShardedDataset.open(tmp_path)
+    assert sharded.extend(molecules[20:25]).tolist() == [20, 21, 22, 23, 24]
+    one = enfa.compile(molecules[:25], enfa.NodeMarking(), model, progress=False)
+    for dataset in (sharded, enfa.ShardedDataset.open(tmp_path)):
+        assert len(dataset) == 25 and len(dataset.shards) == 4
+        _same(model, dataset[[24, 3, 20]], one[[24, 3, 20]])
+    with pytest.raises(ValueError, match="graphs 25 to 25: Expected 'y' of float64"):
+        sharded.extend([molecules[30].clone().update({"y": None})])
+    with pytest.raises(ValueError, match="at least one graph to add"):
+        sharded.extend([])
+    with pytest.raises(ValueError, match="in one file for a model with 1 layers"):
+        sharded.first_layers(1)
+    with pytest.raises(ValueError, match="which are stored in"):
+        sharded.save(tmp_path / "one.enfa")
+    assert len(enfa.ShardedDataset.open(tmp_path)) == 25
+
+
 def _of_url(url: str) -> list[int]:
     return enfa.ShardedDataset.open(url)[[9, 2]].graph_ids.tolist()
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from enfa.batch.dataset import CompiledDataset
 from enfa.batch.positions import positions
@@ -157,6 +158,26 @@ class ShardedDataset:
 
     def checked_draw(self, draw: Subsample) -> Subsample:
         return self.shards.get(0).checked_draw(draw)
+
+    def extend(self, graphs: Sequence[Data]) -> np.ndarray:
+        """Add graphs, as one more shard that is written beside the others, and return their positions.
+
+        They have the features, labels and attributes that all shards have. Loaders that were made before keep to the others.
+        """
+        from enfa.batch.shards.extend import with_shard
+
+        first, more = len(self), with_shard(self, graphs)
+        self.close()
+        self.__init__(self.folder, more, self.memory, self.policy)  # type: ignore[misc]
+        return np.arange(first, len(self))
+
+    def first_layers(self, count: int) -> CompiledDataset:
+        raise ValueError(
+            f"Expected a dataset in one file for a model with {count} layers of those compiled, got shards: compile for it"
+        )
+
+    def save(self, path: str | Path) -> None:
+        raise ValueError(f"Expected a dataset in one file to save to {path}, got shards, which are stored in {self.folder.url}")
 
     def close(self) -> None:
         """Give back the memory of shards. What is asked for later is read again."""
