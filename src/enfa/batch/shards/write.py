@@ -90,12 +90,8 @@ def write_shards(
     engine: Any = None,
     workers: int | None = None,
     progress: bool = True,
-    after: Callable[[Shard], None] | None = None,
 ) -> Manifest:
-    """Compile a stream of graphs into a folder. ``agree`` decides, on the first shard, what holds for all.
-
-    ``after`` is called with every shard when it is there, for whoever wants to look on.
-    """
+    """Compile a stream of graphs into a folder. ``agree`` decides, on the first shard, what holds for all."""
     folder, (sizes, total) = Folder(out), shard_sizes(dataset, shards, shard_size)
     run = engine_of(engine, workers, folder)  # what is wrong with it is said before any work
     stream = blocks(dataset, sizes)
@@ -121,8 +117,6 @@ def write_shards(
             if shard != known.get(shard.file):
                 _in_order(agreed, size, {**known, **done}).write(folder, UNFINISHED)
             bar.update(task, advance=shard.graphs, shards=f"{len(done)} shards")
-            if after is not None:
-                after(shard)
     if known.keys() - done.keys():
         raise ValueError(
             f"{folder.url} holds {len(known)} shards, but this dataset has only {len(done)}: delete the folder or choose "

@@ -16,8 +16,11 @@ ZINC_NAMES = {"ZINC": ("split_", (10_000, 1_000, 1_000)), "ZINC-full": ("full_",
 ATOMS, BONDS = 28, 4  # atom types, and bond types: 0 is none, which stands at no edge
 
 
-def zinc_arrays(name: str, path: Path) -> tuple[FlatGraphs, np.ndarray]:
-    """The graphs of the official split, in its order: train, then valid, then test; and their labels [G, 1]."""
+def zinc_arrays(name: str, path: Path, both: bool = True) -> tuple[FlatGraphs, np.ndarray]:
+    """The graphs of the official split, in its order: train, then valid, then test; and their labels [G, 1].
+
+    ``both``: with every edge in both directions, and not once, as the file has it.
+    """
     if not path.is_file():
         raise FileNotFoundError(
             f"{name} needs {path}: not there. Its official files are pickles, which could run any code and are never read: "
@@ -33,7 +36,8 @@ def zinc_arrays(name: str, path: Path) -> tuple[FlatGraphs, np.ndarray]:
     chosen = np.concatenate([splits[part].astype(np.int64) for part in ("train", "valid", "test")])
     if chosen.min() < 0 or chosen.max() >= len(arrays["y"]):
         raise ValueError(f"{path}: expected splits to hold positions below {len(arrays['y'])}, got {chosen.max()}")
-    return flat_graphs(path, arrays, "both").subset(chosen).with_reversed(), arrays["y"][chosen]
+    flat = flat_graphs(path, arrays, "both").subset(chosen)
+    return flat.with_reversed() if both else flat, arrays["y"][chosen]
 
 
 def load_zinc(name: str, path: Path) -> Benchmark:
