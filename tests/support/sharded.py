@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 import enfa
+from enfa.batch.file.storage import file_parts
 from enfa.batch.shards.folder import Folder
 from enfa.batch.shards.manifest import Manifest, Shard, shard_name
 
@@ -18,22 +19,18 @@ __all__ = ["write_shards"]
 
 
 def write_shards(
-    url: str | Path, graphs: Sequence[Data], policy: enfa.Policy, model: nn.Module | enfa.Program, sizes: Sequence[int],
+    path: Path, graphs: Sequence[Data], policy: enfa.Policy, model: nn.Module | enfa.Program, sizes: Sequence[int],
     **options: Any,
 ) -> None:  # fmt: skip
     """Shards of the given sizes; ``options`` as of ``enfa.compile``."""
-    folder, found, begin = Folder(url), [], 0
+    folder, found, begin = Folder(path), [], 0
     assert sum(sizes) == len(graphs)
     options = {"unshared": None, **options}
     for number, size in enumerate(sizes):
         compiled = enfa.compile(graphs[begin : begin + size], policy, model, progress=False, **options)
         begin += size
-        path = Path(str(url).removeprefix("memory://")) / "x" if "://" in str(url) else Path(url) / shard_name(number)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        compiled.save(path)
-        data = path.read_bytes()
-        if "://" in str(url):
-            folder.write(shard_name(number), [data])
+        data = b"".join(file_parts(compiled))
+        folder.write(shard_name(number), [data])
         found.append(
             Shard(
                 shard_name(number), size, len(data), hashlib.sha256(data).hexdigest(), compiled.key["fingerprint"],

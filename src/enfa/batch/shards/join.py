@@ -93,12 +93,12 @@ class _Kinds:
 
     def of_items(self, step: Step, shard: int, items: np.ndarray) -> np.ndarray:
         """Items of a shard with marks or edge kinds as here."""
-        first, second = (items >> 32).astype(np.int32), items.astype(np.int32)
-        if step.op == "start":
-            mark = self.mark_maps[shard]
-            return items if mark is None else packed(mark[first], second)
+        mark = self.mark_maps[shard] if step.op == "start" else None
         kind = self.edge_maps[shard] if step.edges else None
-        return items if kind is None else packed(first, kind[second])
+        if mark is None and kind is None:
+            return items
+        first, second = (items >> 32).astype(np.int32), items.astype(np.int32)
+        return packed(first if mark is None else mark[first], second if kind is None else kind[second])
 
 
 def _table(
