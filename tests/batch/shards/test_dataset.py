@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from sharded import write_shards
+from shard_files import write_shards
 from torch import nn
 from torch_geometric.data import Data
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 import torch.multiprocessing as mp
-from sharded import write_shards
+from shard_files import write_shards
 from sharded_ranks import rank_of_shards, small_model, trained
 
 import enfa
