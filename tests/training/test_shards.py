@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 import torch
 
+import enfa
 from enfa.training import fit, read_config
+from enfa.training.build import Problem, open_benchmark
 from enfa.training.checkpoint import load_checkpoint
+from enfa.training.loop.module import TrainingModule
 from enfa.training.run import LAST, folder_of, prepare
 
 
@@ -40,6 +43,9 @@ def test_what_shards_do_not_do_is_refused(config_file: Callable[..., Path], tmp_
     with pytest.raises(ValueError, match="such as '2 GiB', got 'much'"):
         read_config(path, ["shard_memory=much"])
     config = read_config(path, [f"shards={tmp_path / 'shards'}"])
-    prepare(config)
+    data = open_benchmark(config)
+    model = TrainingModule(config, Problem.of(data)).model
+    enfa.compile(data.graphs, enfa.NodeMarking(), model, out=tmp_path / "shards", shard_size=7, progress=False, workers=1)
+    assert len(prepare(config).batches.compiled.shards) == 6  # as they are there
     with pytest.raises(ValueError, match="holds shards of something else"):
         prepare(replace(config, policy="node_deletion"))

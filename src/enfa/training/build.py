@@ -13,6 +13,8 @@ from torch import nn
 from torch_geometric.data import Data
 
 from enfa.batch.shards.dataset import Compiled
+from enfa.batch.shards.folder import Folder
+from enfa.batch.shards.manifest import MANIFEST, Manifest
 from enfa.datasets import Benchmark, from_npz, load
 from enfa.datasets.benchmark import Channels
 from enfa.datasets.official.compact import compact_file, from_compact
@@ -150,5 +152,10 @@ def _in_shards(
             f"several subgraphs: use no shards"
         )
     assert config.shards is not None
-    compile_dataset(graphs, policy, model, out=config.shards, progress=progress, kind=config.plan)
+    folder = Folder(config.shards)
+    sizes: dict[str, int | None] = {}
+    if MANIFEST in folder.names():  # shared out as it is there
+        known = Manifest.read(folder)
+        sizes = {"shards": len(known.shards)} if known.size is None else {"shard_size": known.size}
+    compile_dataset(graphs, policy, model, out=config.shards, progress=progress, kind=config.plan, **sizes)
     return ShardedDataset.open(config.shards, config.shard_memory)
