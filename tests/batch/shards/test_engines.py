@@ -54,7 +54,7 @@ def test_what_a_killed_process_had_begun_is_done_again(tmp_path: Path) -> None:
 
 
 def test_processes_that_always_die_are_given_up(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match="3 times in a row one that was killed"):
+    with pytest.raises(ChildProcessError, match="3 times in a row one that was killed"):
         list(engine_of("local", 2, Folder(tmp_path))(_dies, ((i,) for i in range(9))))
 
 

@@ -28,6 +28,14 @@ def test_files_by_name(folder: Folder) -> None:
     assert folder.path("b").endswith("/b") and folder.shared == (not folder.url.startswith("memory"))
 
 
+def test_a_folder_is_where_it_was_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = Folder("here")
+    monkeypatch.chdir("/")
+    folder.write("a", [b"x"])
+    assert (tmp_path / "here" / "a").read_bytes() == b"x" and folder.url == "here"
+
+
 def test_what_fsspec_does_not_know_is_refused() -> None:
     with pytest.raises(ValueError, match="a URL that fsspec knows, got nothing://x"):
         Folder("nothing://x").names()

@@ -85,6 +85,7 @@ def _processes(work: Callable[..., Any], tasks: Iterator[tuple], workers: int) -
                     again.append(task)
                     break
             if not waiting and not again:
+                pool.shutdown()
                 return
             done, _ = wait(waiting, return_when=FIRST_COMPLETED)
             broken = not waiting
@@ -104,7 +105,7 @@ def _processes(work: Callable[..., Any], tasks: Iterator[tuple], workers: int) -
                 waiting.clear()
                 pool.shutdown(wait=True, cancel_futures=True)
                 if failures >= _TRIES:
-                    raise RuntimeError(
+                    raise ChildProcessError(
                         f"Expected processes to live until they have compiled a shard, got {_TRIES} times in a row one that "
                         f"was killed: is there too little memory for {workers} of them? Choose fewer workers, or smaller shards"
                     )

@@ -23,8 +23,9 @@ class Folder:
         text = str(url)
         if text.startswith("file://"):
             text = text.removeprefix("file://")
-        self.local: Path | None = None if "://" in text else Path(text)
-        self.url = text if self.local is None else str(self.local)
+        # where workers of a cluster find it, too, whose own folder is another
+        self.local: Path | None = None if "://" in text else Path(text).absolute()
+        self.url = text
 
     @property
     def shared(self) -> bool:
