@@ -112,7 +112,7 @@ class Config:
     accelerator: Literal["auto", "cpu", "gpu"] = _setting("where to run", "auto")
     devices: int = _setting("processes of distributed training, a device each", 1)
     num_workers: int | None = _setting(
-        "processes that make batches ahead (None: on a GPU one per core but one, at most 15; else none)", None
+        "processes that make batches ahead (None: on a GPU one per core but one, at most 15, with shards 2; else none)", None
     )
     graphed: Literal["auto"] | bool = _setting(
         "pad batches to a few sizes and replay captured steps (auto: on one GPU, with the distinct plan)", "auto"
