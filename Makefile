@@ -17,7 +17,7 @@ lint: .venv/installed
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torch
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt --editable '.[train,dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt --editable '.[train,scale,dev]'
 	touch $@
 
 clean:

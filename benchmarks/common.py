@@ -31,9 +31,13 @@ def parser(description: str | None, result: str) -> argparse.ArgumentParser:
     return options
 
 
+def data_folder(folder: str | None) -> Path:
+    return Path(folder or os.environ.get("ENFA_DATA") or ROOT.parent / "shared" / "data")
+
+
 def load(name: str, folder: str | None) -> Benchmark:
     """A dataset by name, from its file as ``enfa.datasets.from_npz`` reads it."""
-    path = Path(folder or os.environ.get("ENFA_DATA") or ROOT.parent / "shared" / "data") / FILES[name]
+    path = data_folder(folder) / FILES[name]
     if not path.exists():
         raise FileNotFoundError(f"Expected the data of {name} at {path}; say where with --data or ENFA_DATA")
     return from_npz(path, name=name)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     )
     from enfa.expressiveness import Power, power
     from enfa.nn import DSGNN, DSSGNN, GNNAK, I2GNN, IDGNN, NGNN, SSWLGNN, SUN, CountedBatchNorm, Subgraphormer
-    from enfa.nn.bag import Bag, Rows, load_compiled, make_plan
+    from enfa.nn.bag import Bag, Rows, ShardedDataset, load_compiled, make_plan
     from enfa.nn.bag.compile import compile
     from enfa.nn.bag.lift import lift
     from enfa.nn.bag.trace import trace
@@ -39,7 +39,7 @@ else:
         "Reconstruction Subgraph Subsample",
         "enfa.expressiveness": "Power power",
         "enfa.nn": "DSGNN DSSGNN GNNAK I2GNN IDGNN NGNN SSWLGNN SUN CountedBatchNorm Subgraphormer",
-        "enfa.nn.bag": "Bag Rows load_compiled make_plan",
+        "enfa.nn.bag": "Bag Rows ShardedDataset load_compiled make_plan",
         "enfa.nn.bag.compile": "compile",
         "enfa.nn.bag.lift": "lift",
         "enfa.nn.bag.trace": "trace",
@@ -73,6 +73,7 @@ __all__ = [
     "Program",
     "Reconstruction",
     "Rows",
+    "ShardedDataset",
     "Subgraph",
     "Subgraphormer",
     "Subsample",

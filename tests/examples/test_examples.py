@@ -1,6 +1,7 @@
 """The examples run as they stand."""
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -49,3 +50,22 @@ def test_models_of_ones_own(script: str) -> None:
     result = run(script)
     assert result.returncode == 0, result.stderr
     assert "The same outputs" in result.stdout
+
+
+def test_sharded_on_two_nodes_as_on_one(tmp_path: Path) -> None:
+    """One process; then two, each with its own torchrun, as on two machines. docs/scale.md has the same command."""
+    alone = run("sharded.py", tmp_path / "shards")
+    assert alone.returncode == 0, alone.stderr
+    assert "windows, error 0." in alone.stdout
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    command = [sys.executable, "-m", "torch.distributed.run", "--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d"]
+    command += [f"--rdzv-endpoint=127.0.0.1:{port}", str(ROOT / "examples" / "sharded.py"), str(tmp_path / "shards")]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "no_proxy": "*"}
+    nodes = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) for _ in range(2)
+    ]
+    said = [node.communicate(timeout=300) for node in nodes]
+    assert [node.returncode for node in nodes] == [0, 0], said
+    assert alone.stdout in [out for out, _ in said]

@@ -31,7 +31,15 @@ from enfa.plan.rows.merge import merge_steps
 from enfa.plan.step import Program
 from enfa.plan.table import Plan
 
-__all__ = ["attr_in_precision", "compile_program", "compile_rows", "in_precision", "read_edges"]
+__all__ = [
+    "attr_in_precision",
+    "compile_checked",
+    "compile_program",
+    "compile_rows",
+    "in_precision",
+    "keyed",
+    "read_edges",
+]
 
 
 def in_precision(graphs: GraphSet, edits: Edits, dtype: Any) -> tuple[GraphSet, Edits]:
@@ -120,29 +128,60 @@ def compile_program(
     if kind == "distinct":  # whatever a program says that comes from another dataset
         apart = end_of_sharing(graphs, edits, program) if unshared == "auto" else unshared
         program = check_unshared(replace(program, unshared=apart))  # type: ignore[arg-type]
+    key, graphs, edits, attr = keyed(graphs, edits, y, attr, policy, program, kind, dtype)
+    path = None
+    if cache is not None and ahead:
+        path = _path(cache, key)
+        if path.exists():
+            return load_compiled(path, expect=key, policy=policy, cls=cls, needs=program.needs)
+    compiled = compile_checked(key, graphs, edits, y, attr, policy, program, cls, ahead, progress, threads)
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        compiled.save(path)
+    return compiled
+
+
+def keyed(
+    graphs: GraphSet,
+    edits: Edits,
+    y: Tensor | None,
+    attr: dict[str, Tensor],
+    policy: Policy,
+    program: Program,
+    kind: str,
+    dtype: Any,
+) -> tuple[dict[str, Any], GraphSet, Edits, dict[str, Tensor]]:
+    """The key of what is compiled from these graphs, and graphs, edits and attributes in the precision of the model."""
     given, changed = fingerprint(graphs, edits, y, attr), None
     if dtype is not None:
         before = graphs, edits, attr
         graphs, edits = in_precision(graphs, edits, dtype)
         attr = attr_in_precision(attr, dtype)
         changed = np.dtype(dtype).name if _types(graphs, edits, attr) != _types(*before) else None
-    key, path = key_of(policy, program, kind, changed, given), None
-    if cache is not None and ahead:
-        path = _path(cache, key)
-        if path.exists():
-            return load_compiled(path, expect=key, policy=policy, cls=cls, needs=program.needs)
+    return key_of(policy, program, kind, changed, given), graphs, edits, attr
+
+
+def compile_checked(
+    key: dict[str, Any],
+    graphs: GraphSet,
+    edits: Edits,
+    y: Tensor | None,
+    attr: dict[str, Tensor],
+    policy: Policy,
+    program: Program,
+    cls: type[Plan] = Plan,
+    ahead: bool = True,
+    progress: bool = False,
+    threads: int | None = None,
+) -> CompiledDataset:
+    """From what :func:`keyed` returns, in which nothing is checked again."""
     graphs = read_edges(graphs, program)
-    if kind == "distinct" and ahead:
-        sources, start = sources_of_steps(graphs, edits, program)
-        rows = compile_rows(graphs, edits, program, start, progress, threads)
-        tail = None if program.unshared is None else (graphs, edits)
-        compiled = CompiledDataset(key, policy, program, cls, rows=rows, sources=sources, graphs=tail, y=y, graph_attr=attr)
-    else:
-        compiled = CompiledDataset(key, policy, program, cls, graphs=(graphs, edits), y=y, graph_attr=attr)
-    if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        compiled.save(path)
-    return compiled
+    if key["kind"] != "distinct" or not ahead:
+        return CompiledDataset(key, policy, program, cls, graphs=(graphs, edits), y=y, graph_attr=attr)
+    sources, start = sources_of_steps(graphs, edits, program)
+    rows = compile_rows(graphs, edits, program, start, progress, threads)
+    tail = None if program.unshared is None else (graphs, edits)
+    return CompiledDataset(key, policy, program, cls, rows=rows, sources=sources, graphs=tail, y=y, graph_attr=attr)
 
 
 def _types(graphs: GraphSet, edits: Edits, attr: dict[str, Tensor]) -> list[Any]:

@@ -63,6 +63,10 @@ class CompiledDataset:
         self._cutters: dict[frozenset[tuple[int, str]], Cutter | None] = {}  # by needs
 
     @property
+    def windows(self) -> None:
+        """All graphs are in memory: no order is better than another."""
+
+    @property
     def kind(self) -> str:
         return self.key["kind"]
 
@@ -105,21 +109,27 @@ class CompiledDataset:
         draw: Subsample | None = None,
         epoch: int = 0,
         score: np.ndarray | None = None,
+        places: np.ndarray | None = None,
     ) -> Plan:
         """The plan of some graphs; with ``draw``, of a part of their compiled bags, drawn anew each epoch.
 
-        ``score``: a number for every compiled subgraph, see :meth:`enfa.Subsample.draw`.
+        ``score``: a number for every compiled subgraph, see :meth:`enfa.Subsample.draw`. ``places``: of the graphs in a larger
+        dataset, of which this is a part.
         """
         ids = self.positions(graphs)
-        subs = None if draw is None else self.checked_draw(draw).draw(self.sub_ptr, ids, epoch, score)
+        subs = None if draw is None else self.checked_draw(draw).draw(self.sub_ptr, ids, epoch, score, places)
         if self.rows is not None:
             with SLICING:
-                return self.labelled(self.slicer.plan(ids, subs))
-        assert self.graphs is not None
-        every, edits = self.graphs
-        plan = step_plan_of(every.subset(ids), edits.subset(every, ids, subs), self.program, self.kind, self.cls)
-        plan.graph_ids = torch.from_numpy(ids)
-        return self.labelled(plan)
+                plan = self.labelled(self.slicer.plan(ids, subs))
+        else:
+            assert self.graphs is not None
+            every, edits = self.graphs
+            plan = step_plan_of(every.subset(ids), edits.subset(every, ids, subs), self.program, self.kind, self.cls)
+            plan.graph_ids = torch.from_numpy(ids)
+            plan = self.labelled(plan)
+        if places is not None:
+            plan.graph_ids = torch.from_numpy(places)
+        return plan
 
     @property
     def slicer(self) -> Slicer:

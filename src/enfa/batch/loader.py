@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from enfa.batch.dataset import CompiledDataset
+from enfa.batch.shards.dataset import Compiled, ShardedDataset
+from enfa.batch.shards.order import Cuts, Windows
 from enfa.edits import Subsample
 from enfa.graphs.numbers import whole
 from enfa.plan.derived.prepare import Needs, prepare
@@ -18,15 +19,17 @@ __all__ = ["Batches", "DataLoader"]
 
 
 class _Plans(torch.utils.data.Dataset):
-    """(Epoch, array of graph numbers) -> plan. Runs in the worker processes."""
+    """(Epoch, number of the batch in it, array of graph numbers) -> plan. Runs in the worker processes."""
 
     def __init__(
-        self, compiled: CompiledDataset, needs: Needs | None, draw: Subsample | None, score: np.ndarray | None
+        self, compiled: Compiled, sampled: Batches, needs: Needs | None, draw: Subsample | None, score: np.ndarray | None
     ) -> None:
-        self.compiled, self.needs, self.draw, self.score = compiled, needs, draw, score
+        self.compiled, self.sampled, self.needs, self.draw, self.score = compiled, sampled, needs, draw, score
 
-    def __getitem__(self, batch: tuple[int, np.ndarray]) -> Plan:
-        epoch, graphs = batch
+    def __getitem__(self, batch: tuple[int, int, np.ndarray]) -> Plan:
+        epoch, number, graphs = batch
+        if isinstance(self.compiled, ShardedDataset):
+            self.compiled.follow(self.sampled, epoch, number)
         plan = self.compiled.plan(graphs, self.draw, epoch, self.score)
         return plan if self.needs is None else prepare(plan, self.needs)
 
@@ -44,21 +47,32 @@ class Batches(torch.utils.data.Sampler):
         cost: np.ndarray | None,
         max_rows: int | None,
         shard: tuple[int, int],
+        windows: Windows | None = None,
     ) -> None:
+        """``windows``: of a sharded dataset, which decide the order."""
         self.graphs, self.batch_size, self.shuffle = graphs, batch_size, shuffle
         self.seed, self.drop_last, self.cost, self.max_rows = seed, drop_last, cost, max_rows
-        self.shard = shard
+        self.shard, self.windows = shard, windows
         self.epoch = 0
+        self._cut: tuple[int, list[np.ndarray], Cuts] | None = None  # of an epoch: its batches, and in which window each is
 
     def set_epoch(self, epoch: int) -> None:
         """Found by this name on the sampler by trainers that resume runs."""
         self.epoch = epoch
 
     def batches(self, epoch: int | None = None) -> list[np.ndarray]:
-        order = self.graphs
-        if self.shuffle:
-            epoch = self.epoch if epoch is None else epoch
-            order = order[np.random.default_rng([self.seed, epoch]).permutation(len(order))]
+        epoch = 0 if not self.shuffle else self.epoch if epoch is None else epoch
+        rng = np.random.default_rng([self.seed, epoch]) if self.shuffle else None
+        if self.windows is None:
+            return self._batches(self.graphs if rng is None else self.graphs[rng.permutation(len(self.graphs))])
+        if self._cut is None or self._cut[0] != epoch:
+            order, ends = self.windows.order(self.graphs, rng)
+            found = self._batches(order)
+            self._cut = epoch, found, Cuts(ends, found)
+        return self._cut[1]
+
+    def _batches(self, order: np.ndarray) -> list[np.ndarray]:
+        """An order, cut."""
         if self.cost is None:
             found = [order[i : i + self.batch_size] for i in range(0, len(order), self.batch_size)]
             return found[:-1] if self.drop_last and found and len(found[-1]) < self.batch_size else found
@@ -76,9 +90,30 @@ class Batches(torch.utils.data.Sampler):
             found.append(order[start:])
         return found
 
-    def __iter__(self) -> Iterator[tuple[int, np.ndarray]]:
+    def part(self, batch: np.ndarray) -> np.ndarray:
+        """The graphs of a batch that this rank takes."""
         rank, of = self.shard
-        return iter([(self.epoch, batch[rank::of]) for batch in self.batches()])
+        return batch[rank::of] if self.windows is None or of == 1 else self.windows.part(batch, rank, of)
+
+    def cuts(self, epoch: int) -> Cuts:
+        """Of a sharded dataset: in which of its windows batches are cut."""
+        self.batches(epoch)
+        assert self._cut is not None
+        return self._cut[2]
+
+    def in_window(self, epoch: int, window: int, of: tuple[int, int] = (0, 1)) -> np.ndarray:
+        """The graphs that a window has for this rank; ``of``: and for one of several processes, which take batches in turn."""
+        batches, cuts = self.batches(epoch), self.cuts(epoch)
+        mine = [n for n in cuts.batches(window) if n % of[1] == of[0]]
+        found = [np.empty(0, np.int64), *(self.part(batches[n]) for n in mine)]
+        carried = cuts.carried(window)
+        if carried is not None and carried[0] % of[1] == of[0]:
+            part = self.part(batches[carried[0]])
+            found.append(part[np.isin(part, batches[carried[0]][: carried[1]])])
+        return np.concatenate(found)
+
+    def __iter__(self) -> Iterator[tuple[int, int, np.ndarray]]:
+        return iter([(self.epoch, number, self.part(batch)) for number, batch in enumerate(self.batches())])
 
     def __len__(self) -> int:
         return len(self.batches()) if self.max_rows is not None else self._count()
@@ -92,12 +127,12 @@ class DataLoader(torch.utils.data.DataLoader):
     """Yields plans that models take directly, with ``y`` and ``graph_ids``.
 
     Args:
-        compiled: from :func:`enfa.compile`.
+        compiled: from :func:`enfa.compile`, or an :class:`enfa.ShardedDataset`.
         graphs: which of its graphs (a split, as numbers or as a mask), all by default. Several loaders may share
             one compiled dataset.
         batch_size: graphs per batch, at most.
         shuffle: a new order each epoch, a function of (seed, epoch). The epoch counts up by itself, also after a
-            pass that is broken off; :meth:`set_epoch` sets it (for a resumed run).
+            pass that is broken off; :meth:`set_epoch` sets it (for a resumed run). Of a sharded dataset, window by window.
         num_workers: processes that slice ahead; 0 slices in this one.
         max_rows: at most so many rows per batch, summed over layers and counted without the sharing between
             graphs, so a bound. A graph that exceeds it alone gets a batch of its own.
@@ -111,7 +146,7 @@ class DataLoader(torch.utils.data.DataLoader):
 
     def __init__(
         self,
-        compiled: CompiledDataset,
+        compiled: Compiled,
         batch_size: int = 32,
         shuffle: bool = False,
         num_workers: int = 0,
@@ -136,11 +171,11 @@ class DataLoader(torch.utils.data.DataLoader):
         if len(chosen) == 0:
             raise ValueError("Expected at least one graph to load, got none: is the split empty?")
         cost = compiled.rows_per_graph() if max_rows is not None else None
-        self.sampled = Batches(chosen, batch_size, shuffle, seed, drop_last, cost, max_rows, shard)
+        self.sampled = Batches(chosen, batch_size, shuffle, seed, drop_last, cost, max_rows, shard, compiled.windows)
         # torch draws a seed for the workers: not from the global generator, whose next numbers are dropout's
         options.setdefault("generator", torch.Generator().manual_seed(seed))
         super().__init__(
-            _Plans(compiled, needs, draw, score),
+            _Plans(compiled, self.sampled, needs, draw, score),
             batch_size=None,
             sampler=self.sampled,
             num_workers=num_workers,

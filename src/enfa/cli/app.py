@@ -20,6 +20,7 @@ __all__ = ["app"]
 # Name: the folder of its file, and what it does. A file is imported when its command is called: PyTorch takes seconds.
 COMMANDS = {
     "brec": ("studies", "Train a network for every pair of BREC, and test whether it tells the pair apart."),
+    "compile": ("data", "Compile a dataset of any size, shard by shard, into a folder or URL."),
     "demo": ("studies", "The whole idea in half a minute, on graphs made here."),
     "inspect": ("studies", "What the bags of a dataset cost, and what is shared, before any training."),
     "power": ("studies", "Which graphs some weights of a model class tell apart; nothing is trained."),

@@ -1,6 +1,7 @@
 """Benchmarks with their official splits and metrics, and the way in for your own data.
 
-``load`` by name, ``load_brec`` for pairs to tell apart; ``from_npz``, ``from_smiles`` and ``from_graphs`` for what has none.
+``load`` by name, ``load_brec`` for pairs to tell apart; ``from_npz``, ``from_smiles`` and ``from_graphs`` for what has none;
+``stream`` for what is too large to be held.
 """
 
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from enfa.datasets.molecules import ATOM_CHANNELS, BOND_CHANNELS, from_smiles
     from enfa.datasets.npz.pairs import Pairs, load_brec
     from enfa.datasets.own import from_graphs, from_npz
+    from enfa.datasets.streams import NpzStream, SmilesStream, stream
 else:
     __getattr__, __dir__ = lazily(__name__, {
         "enfa.datasets.benchmark": "Benchmark",
@@ -22,17 +24,21 @@ else:
         "enfa.datasets.molecules": "ATOM_CHANNELS BOND_CHANNELS from_smiles",
         "enfa.datasets.npz.pairs": "Pairs load_brec",
         "enfa.datasets.own": "from_graphs from_npz",
+        "enfa.datasets.streams": "NpzStream SmilesStream stream",
     })  # fmt: skip
 
 __all__ = [
     "ATOM_CHANNELS",
     "BOND_CHANNELS",
     "Benchmark",
+    "NpzStream",
     "Pairs",
+    "SmilesStream",
     "from_graphs",
     "from_npz",
     "from_smiles",
     "load",
     "load_brec",
     "names",
+    "stream",
 ]

@@ -8,7 +8,7 @@ import torch
 from enfa.datasets.benchmark import REGRESSION, Benchmark, Channels, Level, Metric, Task
 from enfa.datasets.flat import FlatGraphs
 
-__all__ = ["assemble"]
+__all__ = ["assemble", "labels_from"]
 
 _METRICS: dict[Task, Metric] = {"multiclass": "accuracy", "binary": "rocauc", "regression": "mae"}
 
@@ -43,7 +43,7 @@ def assemble(
     count, whose = (len(flat.num_nodes), "graphs") if level == "graph" else (len(flat.x), "nodes")
     if len(y) != count:
         raise ValueError(f"{flat.source}: {count} {whose} have {len(y)} labels; is a file cut short?")
-    task, labels, outputs = _labels(flat.source, y, num_outputs, metric in REGRESSION or level == "node")
+    task, labels, outputs = labels_from(flat.source, y, num_outputs, metric in REGRESSION or level == "node")
     if mean is not None or std is not None:
         mean, std = (np.full(outputs, d) if v is None else v for v, d in ((mean, 0.0), (std, 1.0)))
         labels = ((y.reshape(labels.shape) - mean) / std).astype(np.float32)
@@ -68,9 +68,10 @@ def assemble(
     )
 
 
-def _labels(
+def labels_from(
     source: str, y: np.ndarray, num_outputs: int | None, numbers: bool
 ) -> tuple[Task, np.ndarray, int]:
+    """What they are, the labels themselves, and how many outputs a model needs; ``numbers``: to predict, not classes."""
     if y.dtype.kind == "f" and y.ndim == 1 and not numbers:
         if (np.isnan(y) | (np.floor(y) == y)).all():
             raise ValueError(

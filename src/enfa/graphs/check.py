@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from enfa.graphs.graphset import GraphSet
-from enfa.graphs.kinds import distinct_rows
+from enfa.graphs.layout import laid_out
 
 __all__ = ["check_graphs", "check_sequence"]
 
@@ -80,13 +80,13 @@ def _edges(data: Data, nodes: int, position: int) -> np.ndarray:
     return array
 
 
-def _stack(parts: list[np.ndarray], name: str, where: list[int]) -> np.ndarray:
+def _stack(parts: list[np.ndarray], name: str, first: int) -> np.ndarray:
     """Join the graphs' features; all must have one width and one dtype."""
-    for part, position in zip(parts, where):
+    for position, part in enumerate(parts, first):
         if part.shape[1] != parts[0].shape[1] or part.dtype != parts[0].dtype:
             raise ValueError(
                 f"graph {position}: Expected '{name}' with {parts[0].shape[1]} columns of {parts[0].dtype}, "
-                f"as in graph {where[0]}, got {part.shape[1]} columns of {part.dtype}"
+                f"as in graph {first}, got {part.shape[1]} columns of {part.dtype}"
             )
     return np.concatenate(parts)
 
@@ -105,8 +105,10 @@ def check_sequence(graphs: object) -> None:
         raise TypeError(f"Expected a list of graphs, got {name}{hint}")
 
 
-def check_graphs(graphs: Sequence[Data]) -> GraphSet:
+def check_graphs(graphs: Sequence[Data], first: int = 0) -> GraphSet:
     """Check PyG graphs and join them into a :class:`GraphSet`. Cost: one pass over the data.
+
+    ``first``: the place of graph 0 in its dataset, where these are a part of one.
 
     Attributes of the graphs that no model here takes are left alone, as PyG does, and so is ``edge_attr`` where the
     model reads none; but ``edge_weight``, which PyG's convs would use, is refused.
@@ -116,8 +118,8 @@ def check_graphs(graphs: Sequence[Data]) -> GraphSet:
     check_sequence(graphs)
     if len(graphs) == 0:
         raise ValueError("Expected at least one graph, got an empty list")
-    xs, attrs, edges, categories, first = [], [], [], None, None
-    for position, data in enumerate(graphs):
+    xs, attrs, edges, categories, first_cat = [], [], [], None, None
+    for position, data in enumerate(graphs, first):
         if not isinstance(data, Data):
             raise TypeError(f"graph {position}: Expected torch_geometric Data, got {type(data).__name__}")
         if isinstance(data, Batch):
@@ -129,11 +131,11 @@ def check_graphs(graphs: Sequence[Data]) -> GraphSet:
             )
         x = _features(data.x, "x", data.x.shape[0] if isinstance(data.x, Tensor) else 0, "nodes", position)
         cat = getattr(data, "x_cat", None)  # once: PyG takes long to say that there is none
-        first = cat if position == 0 else first
-        if (cat is None) != (first is None):
+        first_cat = cat if position == first else first_cat
+        if (cat is None) != (first_cat is None):
             raise ValueError(
-                f"graph {position}: Expected 'x_cat' in all graphs or in none, but graph 0 "
-                f"{'has none' if first is None else 'has it'}"
+                f"graph {position}: Expected 'x_cat' in all graphs or in none, but graph {first} "
+                f"{'has none' if first_cat is None else 'has it'}"
             )
         if cat is not None:
             x, largest = _beside(x, _features(cat, "x_cat", len(x), "nodes", position), position)
@@ -143,7 +145,7 @@ def check_graphs(graphs: Sequence[Data]) -> GraphSet:
         edges.append(edge)
         if (data.edge_attr is None) != (graphs[0].edge_attr is None):
             raise ValueError(
-                f"graph {position}: Expected 'edge_attr' in all graphs or in none, but graph 0 "
+                f"graph {position}: Expected 'edge_attr' in all graphs or in none, but graph {first} "
                 f"{'has none' if graphs[0].edge_attr is None else 'has it'}"
             )
         if data.edge_weight is not None:  # unlike other attributes: PyG's convs would use it
@@ -154,15 +156,6 @@ def check_graphs(graphs: Sequence[Data]) -> GraphSet:
         if data.edge_attr is not None:
             attrs.append(_features(data.edge_attr, "edge_attr", edge.shape[1], "edges", position))
 
-    node_ptr = np.concatenate([[0], np.cumsum([len(x) for x in xs])]).astype(np.int64)
-    counts = np.array([edge.shape[1] for edge in edges])
-    both = np.concatenate(edges, axis=1).astype(np.int64) + np.repeat(node_ptr[:-1], counts)
-    order = np.argsort(both[1], kind="stable")
-    node_kind, x = distinct_rows(_stack(xs, "x", list(range(len(xs)))))
-    edge_kind, edge_attr = np.zeros(both.shape[1], np.int64), None
-    if attrs:
-        edge_kind, edge_attr = distinct_rows(_stack(attrs, "edge_attr", list(range(len(attrs)))))
-    return GraphSet(
-        node_ptr, both[0][order], both[1][order], order, node_kind, x, edge_kind[order], edge_attr,
-        np.empty(0, np.int64) if categories is None else categories,
-    )  # fmt: skip
+    sizes, counts = np.array([len(x) for x in xs]), np.array([edge.shape[1] for edge in edges])
+    attr = _stack(attrs, "edge_attr", first) if attrs else None
+    return laid_out(sizes, counts, np.concatenate(edges, axis=1), _stack(xs, "x", first), attr, categories, first)

@@ -11,20 +11,23 @@ from torch_geometric.data import Data
 __all__ = ["added_labels", "labels", "labels_of_graphs"]
 
 
-def labels(graphs: Sequence[Data]) -> Tensor | None:
-    """``y`` of all graphs, stacked: [G] for single values, [G, T] for rows of T; None if no graph has any."""
+def labels(graphs: Sequence[Data], first: int = 0) -> Tensor | None:
+    """``y`` of all graphs, stacked: [G] for single values, [G, T] for rows of T; None if no graph has any.
+
+    ``first``: the place of graph 0 in its dataset.
+    """
     ys = [getattr(data, "y", None) for data in graphs]
     lacking = [y is None for y in ys]
     if all(lacking):
         return None
     if any(lacking):
         raise ValueError(
-            f"Expected 'y' in all graphs or in none, got it in graph {lacking.index(False)} and none in graph "
-            f"{lacking.index(True)}"
+            f"Expected 'y' in all graphs or in none, got it in graph {first + lacking.index(False)} and none in graph "
+            f"{first + lacking.index(True)}"
         )
     tensors = [torch.as_tensor(y).detach().cpu() for y in ys]
     flat = [y.reshape(1, -1) if y.ndim != 2 or y.shape[0] != 1 else y for y in tensors]
-    for position, y in enumerate(flat):
+    for position, y in enumerate(flat, first):
         if y.shape != flat[0].shape:
             raise ValueError(f"graph {position}: Expected 'y' of shape {list(flat[0].shape)}, got {list(y.shape)}")
     stacked = torch.cat(flat)

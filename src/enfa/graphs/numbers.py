@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-__all__ = ["integer", "integers", "is_whole", "real", "whole"]
+__all__ = ["bytes_of", "integer", "integers", "is_whole", "real", "whole"]
 
 
 def is_whole(value: object, least: int, most: int | None = None) -> bool:
@@ -81,3 +82,19 @@ def real(
             return found
     words = " and ".join(f"{sign} {limit}" for sign, limit in limits if limit is not None)
     raise ValueError(f"Expected {name} to be a {f'number {words}' if words else 'finite number'}, got {value!r}")
+
+
+_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+
+
+def bytes_of(memory: int | str) -> int:
+    """
+    >>> bytes_of("2 GiB"), bytes_of("500MB"), bytes_of(4096)
+    (2147483648, 500000000, 4096)
+    """
+    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\s*", memory) if isinstance(memory, str) else None
+    if found is not None and found[2].upper() in _UNITS:
+        memory = int(float(found[1]) * _UNITS[found[2].upper()])
+    if not isinstance(memory, int) or isinstance(memory, bool) or memory < 1:
+        raise ValueError(f"Expected memory as a number of bytes, or such as '2 GiB', got {memory!r}")
+    return memory

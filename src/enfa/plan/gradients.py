@@ -32,10 +32,10 @@ def _needs(data: Data, name: str) -> bool:
     return isinstance(value, Tensor) and value.requires_grad
 
 
-def refuse_gradients(graphs: Sequence[Data]) -> None:
+def refuse_gradients(graphs: Sequence[Data], first: int = 0) -> None:
     """For what is compiled: it outlives the graph of autograd, and shares rows between equal nodes."""
     for name in needing(graphs):
-        position = next(i for i, data in enumerate(graphs) if _needs(data, name))
+        position = next(i for i, data in enumerate(graphs, first) if _needs(data, name))
         raise ValueError(
             f"graph {position}: Expected '{name}' without a gradient to compile, got requires_grad=True: "
             f"use enfa.make_plan, which passes gradients on, or {name}.detach()"

@@ -12,15 +12,17 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 
-from enfa.batch.dataset import CompiledDataset
+from enfa.batch.shards.dataset import Compiled
+from enfa.batch.shards.folder import Folder
+from enfa.batch.shards.manifest import MANIFEST, Manifest
 from enfa.datasets import Benchmark, from_npz, load
 from enfa.datasets.benchmark import Channels
 from enfa.datasets.known import compact_file
 from enfa.datasets.official.compact import from_compact
 from enfa.edits import Policy, Subsample
 from enfa.edits.policies import policy_from
+from enfa.nn.bag import ShardedDataset, trace
 from enfa.nn.bag import compile as compile_dataset
-from enfa.nn.bag import trace
 from enfa.training.models import build_model
 from enfa.training.settings.config import Config
 
@@ -112,7 +114,7 @@ def _check_level(config: Config, problem: Problem) -> None:
 
 def compile_for(
     config: Config, graphs: Sequence[Data], model: nn.Module, progress: bool = False, level: str = "graph"
-) -> CompiledDataset:
+) -> Compiled:
     """The whole bags, also where epochs draw from them. Rows that read several subgraphs depend on the draw: planned batch by
     batch."""
     draw, policy, apart = training_draw(config), make_policy(config), True
@@ -125,6 +127,8 @@ def compile_for(
                 f"Expected model=ds or model=dss with the policy subsample, which trains on parts of the bags and evaluates "
                 f"whole ones, got {config.model}, whose rows read all subgraphs of a bag"
             )
+    if config.shards is not None:
+        return _in_shards(config, graphs, model, policy, progress, level, apart)
     labels = None
     if level == "node":  # which graphs cannot have as their own
         labels, graphs = torch.cat([graph.y for graph in graphs]), [copy(graph) for graph in graphs]
@@ -135,3 +139,24 @@ def compile_for(
     )
     compiled.node_y = labels
     return compiled
+
+
+def _in_shards(
+    config: Config, graphs: Sequence[Data], model: nn.Module, policy: Policy, progress: bool, level: str, apart: bool
+) -> ShardedDataset:
+    """What is not in the folder so far is compiled into it; whatever is there for something else is refused."""
+    if level == "node":
+        raise ValueError(f"Expected labels of graphs with shards={config.shards!r}, got labels of nodes: use cache")
+    if not apart:
+        raise ValueError(
+            f"Expected model=ds with the policy subsample and shards={config.shards!r}, got {config.model}, whose rows read "
+            f"several subgraphs: use no shards"
+        )
+    assert config.shards is not None
+    folder = Folder(config.shards)
+    sizes: dict[str, int | None] = {}
+    if MANIFEST in folder.names():  # shared out as it is there
+        known = Manifest.read(folder)
+        sizes = {"shards": len(known.shards)} if known.size is None else {"shard_size": known.size}
+    compile_dataset(graphs, policy, model, out=config.shards, progress=progress, kind=config.plan, **sizes)
+    return ShardedDataset.open(config.shards, config.shard_memory)

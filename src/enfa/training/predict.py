@@ -63,7 +63,7 @@ def probabilities(checkpoint: str | Path, graphs: Sequence[Data], batch_size: in
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model = model.to(device)
     # where and how it was trained is of no concern here: a checkpoint, which may be anybody's, names no file to read or write
-    compiled = compile_for(replace(config, cache=None, threads=None), graphs, model)
+    compiled = compile_for(replace(config, cache=None, shards=None, threads=None), graphs, model)
     logits = torch.cat([model(plan.to(device)).double().cpu() for plan in DataLoader(compiled, batch_size)])
     if problem.task == "regression":
         std, mean = (torch.tensor(v or [d], dtype=torch.float64) for v, d in ((problem.std, 1.0), (problem.mean, 0.0)))

@@ -65,3 +65,12 @@ def test_plot(sample: Path, options: list[str], tmp_path: Path) -> None:
 def test_mistakes(sample: Path, options: list[str], message: str) -> None:
     result = _run(sample, *options)
     assert result.exit_code == 2 and message in result.output
+
+
+def test_shards(sample: Path) -> None:
+    found = json.loads(_run(sample, "--shards", "--json", "--memory", "1 MiB").stdout)["shards"]
+    assert [entry["shards"] for entry in found["sizes"]] == [1, 2, 4] and found["memory"] == 2**20
+    result = _run(sample, "--shards")
+    assert result.exit_code == 0, result.output
+    assert "A good choice: shards of" in result.output and "more by" in result.output
+    assert _run(sample, "--shards", "--memory", "much").exit_code != 0

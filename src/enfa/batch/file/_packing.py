@@ -1,8 +1,39 @@
-"""Decoding stored integers: planes of bytes, zigzag, running sums, in one pass."""
+"""Integers as they are stored: differences, zigzag, planes of bytes; and back. One pass each way, nothing allocated."""
+
+import numpy as np
 
 from enfa.cache import numba_kernel
 
-__all__ = ["decode"]
+__all__ = ["decode", "encode", "limits"]
+
+
+@numba_kernel
+def limits(values, delta):
+    """The smallest and the largest number that is stored; of differences, zigzag numbers: 0, -1, 1, -2 are 0, 1, 2, 3."""
+    low = high = before = 0
+    for i in range(len(values)):
+        value = np.int64(values[i])
+        if delta:
+            value, before = value - before, value
+            value = (value << 1) ^ (value >> 63)
+        if i == 0 or value < low:
+            low = value
+        if i == 0 or value > high:
+            high = value
+    return low, high
+
+
+@numba_kernel
+def encode(values, delta, planes):
+    """``planes`` is uint8 [width, n], which is written, lowest byte first; ``values`` any integer array [n]."""
+    width, before = planes.shape[0], 0
+    for i in range(len(values)):
+        value = np.int64(values[i])
+        if delta:
+            value, before = value - before, value
+            value = (value << 1) ^ (value >> 63)
+        for k in range(width):
+            planes[k, i] = (value >> (8 * k)) & 0xFF
 
 
 @numba_kernel

@@ -7,16 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from enfa.batch.file._packing import decode
+from enfa.batch.file._packing import decode, encode, limits
 
 __all__ = ["pack", "unpack"]
 
 _LEVEL = 3
-
-
-def _zigzag(values: np.ndarray) -> np.ndarray:
-    """Small negative numbers become small positive ones."""
-    return (values << 1) ^ (values >> (8 * values.itemsize - 1))
 
 
 def pack(array: np.ndarray, delta: bool = True) -> tuple[np.ndarray, dict[str, Any]]:
@@ -26,18 +21,17 @@ def pack(array: np.ndarray, delta: bool = True) -> tuple[np.ndarray, dict[str, A
     how: dict[str, Any] = {"dtype": array.dtype.str, "shape": list(array.shape), "delta": False, "width": 0}
     flat = np.ascontiguousarray(array).reshape(-1)
     if array.dtype.kind in "iu" and flat.size:
-        values = flat.astype(np.int64)
-        if delta:
-            values = _zigzag(np.diff(values, prepend=0))
         how["delta"] = delta
-        low, high = int(values.min()), int(values.max())
+        low, high = limits(flat, delta)
         # a zigzag number below zero is one above 2^63: it takes all eight bytes
         least = 0 if delta else -1
         width = next(w for w in (1, 2, 4, 8) if w == 8 or (least * 2 ** (8 * w - 1) <= low and high < 2 ** (8 * w - 1)))
-        flat = values.astype(f"<i{width}")
+        planes = np.empty((width, flat.size), np.uint8)  # first bytes first: long runs of equal bytes
+        encode(flat, delta, planes)
         how["width"] = width
-    raw = flat.view(np.uint8).reshape(flat.size, -1) if flat.size else np.zeros((0, 1), np.uint8)
-    planes = np.ascontiguousarray(raw.T)  # first bytes first: long runs of equal bytes
+    else:
+        raw = flat.view(np.uint8).reshape(flat.size, -1) if flat.size else np.zeros((0, 1), np.uint8)
+        planes = np.ascontiguousarray(raw.T)
     data = zstandard.ZstdCompressor(level=_LEVEL, threads=-1).compress(planes.data if planes.size else b"")
     return np.frombuffer(data, np.uint8), how
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import fields, replace
@@ -37,7 +37,15 @@ from enfa.plan.rows.distinct import StepRows
 from enfa.plan.slicing.slice import Sources
 from enfa.plan.table import Plan
 
-__all__ = ["CorruptFileError", "FormatError", "load_compiled", "save_compiled", "stored_bytes"]
+__all__ = [
+    "CorruptFileError",
+    "FormatError",
+    "file_parts",
+    "load_arrays",
+    "load_compiled",
+    "save_compiled",
+    "stored_bytes",
+]
 
 _MAGIC = b"ENFA0001"
 _TRAILER = len(_MAGIC) + 32
@@ -91,15 +99,18 @@ def stored_bytes(compiled: CompiledDataset) -> dict[str, int]:
     return {**sizes, "total": len(image) + _TRAILER}
 
 
+def file_parts(compiled: CompiledDataset) -> tuple[bytes, bytes]:
+    """The bytes of its file, one part behind the other."""
+    image, _ = _image(compiled)
+    return image, _MAGIC + hashlib.blake2b(image, digest_size=32).digest()
+
+
 def save_compiled(compiled: CompiledDataset, path: str | Path) -> None:
     """Write atomically: the old file, or the whole new one."""
-    image, _ = _image(compiled)
-    trailer = _MAGIC + hashlib.blake2b(image, digest_size=32).digest()
-    write_atomically(Path(path), (image, trailer))
+    write_atomically(Path(path), file_parts(compiled))
 
 
-def _read(path: Path) -> dict[str, np.ndarray]:
-    data = path.read_bytes()
+def _read(path: Path | str, data: bytes) -> dict[str, np.ndarray]:
     if len(data) < _TRAILER or data[-_TRAILER : -_TRAILER + len(_MAGIC)] != _MAGIC:
         raise CorruptFileError(f"{path}: not a compiled dataset of this version, or cut short ({len(data)} bytes)")
     image = memoryview(data)[:-_TRAILER]
@@ -112,7 +123,7 @@ def _read(path: Path) -> dict[str, np.ndarray]:
 
 
 @contextmanager
-def _naming(path: Path) -> Iterator[None]:
+def _naming(path: Path | str) -> Iterator[None]:
     """Errors say which file it is."""
     try:
         yield
@@ -134,7 +145,7 @@ def _said(name: str, value: Any) -> str:
     return "; ".join([*(f"{step.kind} {step}" for step in steps), *rest])
 
 
-def _check_key(path: Path, key: dict[str, Any], expect: dict[str, Any]) -> None:
+def _check_key(path: Path | str, key: dict[str, Any], expect: dict[str, Any]) -> None:
     """Whether a file is of this version, and what is wanted."""
     if key.get("format") != FORMAT:
         raise FormatError(
@@ -183,6 +194,15 @@ def _rows(arrays: dict[str, np.ndarray], number: int) -> StepRows:
     return StepRows(**found)
 
 
+def load_arrays(path: str | Path, data: bytes, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Some arrays of a file, given its bytes: those that it has of ``names``. Nothing else is unpacked."""
+    packed = _read(path, data)
+    with _naming(path):
+        header = check_header(read_header(packed), packed)
+        check_shapes(header)
+        return _unpacked({name: packed[name] for name in names if name in packed}, header.arrays)
+
+
 def load_compiled(
     path: str | Path,
     *,
@@ -190,15 +210,16 @@ def load_compiled(
     policy: Policy | None = None,
     cls: type[Plan] = Plan,
     needs: frozenset[tuple[int, str]] | None = None,
+    data: bytes | None = None,
 ) -> CompiledDataset:
     """Read what ``compiled.save(path)`` wrote.
 
     Raises :class:`CorruptFileError` for a damaged file and a ValueError that says what differs for one of another
     format, or of other graphs, policy or steps than ``expect``. A policy of one's own must be given to ``extend`` later.
-    ``cls``: what plans are made as; ``needs``: what the model reads beside the tables, where it is not the one of the file.
+    ``cls``: what plans are made as; ``needs``: what the model reads beside the tables, where it is not the one of the file;
+    ``data``: the file's bytes, where it lies elsewhere than on a disk.
     """
-    path = Path(path)
-    packed = _read(path)
+    packed = _read(path, Path(path).read_bytes() if data is None else data)
     with _naming(path):
         raw = read_header(packed)
     wanted = dict(expect or {})

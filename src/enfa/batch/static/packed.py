@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 import numpy as np
 from torch import Tensor, nn
 
-from enfa.batch.dataset import CompiledDataset
 from enfa.batch.loader import Batches
+from enfa.batch.shards.dataset import Compiled, ShardedDataset
 from enfa.batch.static.buckets import Buckets
 from enfa.batch.static.padding import Bucket
 from enfa.batch.static.ring import Ring
@@ -39,7 +39,7 @@ def default_workers() -> int:
     return max(1, min(15, len(os.sched_getaffinity(0)) - 1 if hasattr(os, "sched_getaffinity") else 1))
 
 
-def _check_outputs(compiled: CompiledDataset, needs: Needs) -> None:
+def _check_outputs(compiled: Compiled, needs: Needs) -> None:
     for number, name in needs:
         if name == "place":
             kind = compiled.program.steps[number].kind
@@ -84,7 +84,7 @@ class PackedLoader:
 
     def __init__(
         self,
-        compiled: CompiledDataset,
+        compiled: Compiled,
         needs: Needs | nn.Module | None = None,
         batch_size: int = 32,
         shuffle: bool = False,
@@ -101,7 +101,7 @@ class PackedLoader:
         needs = compiled.program.needs if needs is None or isinstance(needs, nn.Module) else needs
         _check_outputs(compiled, needs)
         self.compiled, self.needs = compiled, needs
-        self.sampled = self.sampler = Batches(chosen, batch_size, shuffle, seed, False, None, None, (0, 1))
+        self.sampled = self.sampler = Batches(chosen, batch_size, shuffle, seed, False, None, None, (0, 1), compiled.windows)
         self.pin, self.keep = pin, 0 if shuffle else keep
         self.buckets = Buckets(lean_plan(compiled, g, needs) for g in self._sample())
         self.unpadded = 0  # batches so far that no bucket held
@@ -128,12 +128,21 @@ class PackedLoader:
             return every if len(every) <= SAMPLES else [*every[:: -(-len(every) // SAMPLES)], every[-1]]
         found: list[np.ndarray] = []
         rests: list[np.ndarray] = []
+        if isinstance(self.compiled, ShardedDataset):
+            return self._sample_of_windows(self.compiled)
         for epoch in range(2**30, 2**30 + SAMPLES // 4):
             batches = self.sampled.batches(epoch)
             if len(batches[-1]) < self.sampled.batch_size:
                 rests.append(batches.pop())
             found += batches[: SAMPLES - len(found)]
         return found + rests
+
+    def _sample_of_windows(self, sharded: ShardedDataset) -> list[np.ndarray]:
+        """Those of one window of a sharded dataset, and two last ones: every other one would have to be read."""
+        first = self.sampled.batches(2**30)
+        sharded.follow(self.sampled, 2**30, 0)
+        found = [first[n] for n in self.sampled.cuts(2**30).batches(0)[:SAMPLES]]
+        return found + [batches[-1] for batches in (first, self.sampled.batches(2**30 + 1))]
 
     def set_epoch(self, epoch: int) -> None:
         """The next pass over the loader is this epoch."""

@@ -7,6 +7,7 @@ import numpy as np
 from enfa.batch.dataset import CompiledDataset
 from enfa.batch.loader import Batches
 from enfa.batch.positions import SLICING
+from enfa.batch.shards.dataset import Compiled, ShardedDataset
 from enfa.batch.static.buckets import Buckets
 from enfa.batch.static.fill import Block, Filler
 from enfa.batch.static.padding import Form
@@ -19,7 +20,7 @@ __all__ = ["Writer", "lean_plan"]
 class Writer:
     """(Epoch, number of the batch in it, place in the ring) -> number of the bucket, or -1. Runs in the workers."""
 
-    def __init__(self, compiled: CompiledDataset, needs: Needs, sampled: Batches, buckets: Buckets, ring: np.ndarray) -> None:
+    def __init__(self, compiled: Compiled, needs: Needs, sampled: Batches, buckets: Buckets, ring: np.ndarray) -> None:
         self.compiled, self.needs, self.sampled = compiled, needs, sampled
         self.buckets, self.ring = buckets, ring
         self._blocks: dict[tuple[int, int], Block] = {}
@@ -36,8 +37,14 @@ class Writer:
         if self._epoch[0] != epoch:
             self._epoch = epoch, self.sampled.batches(epoch)
         graphs = self._epoch[1][i]
+        if isinstance(self.compiled, ShardedDataset):
+            self.compiled.follow(self.sampled, epoch, i)
         cut = None if self._cutter is None else self._cutter.cut(graphs)
-        plan = self.compiled.plan(graphs) if cut is None else self.compiled.labelled(cut.plan)
+        if cut is None:
+            plan = self.compiled.plan(graphs)
+        else:
+            assert isinstance(self.compiled, CompiledDataset)
+            plan = self.compiled.labelled(cut.plan)
         form, numbers = self.buckets.of(plan)
         if form is None or not plan.countable:
             return -1
@@ -53,5 +60,5 @@ class Writer:
         return self._blocks[number, place]
 
 
-def lean_plan(compiled: CompiledDataset, graphs: np.ndarray, needs: Needs) -> Plan:
+def lean_plan(compiled: Compiled, graphs: np.ndarray, needs: Needs) -> Plan:
     return lean(prepare(compiled.plan(graphs), needs), needs)

@@ -16,6 +16,7 @@ from enfa.edits import POLICIES
 from enfa.report.inspection import draw_rows, inspect_bags
 from enfa.report.picture import draw_sharing
 from enfa.report.program import program_for
+from enfa.report.sharding import inspect_shards
 
 __all__ = ["inspect"]
 
@@ -29,6 +30,8 @@ def inspect(
     batch_size: Annotated[int, typer.Option(min=1, help="Graphs in a batch, for the expected speed-up.")] = 128,
     graph: Annotated[int | None, typer.Option(help="Only this graph; --plot then draws it with its bag.")] = None,
     root: Annotated[Path, typer.Option(help="Folder of raw data, which may be downloaded, or of NAME.npz.")] = Path("data"),
+    shards: Annotated[bool, typer.Option("--shards", help="And what sharing is lost in 1 to 64 shards.")] = False,
+    memory: Annotated[str, typer.Option(help="For shards in training, to say which size is a good one.")] = "2 GiB",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw rows per layer into this file (.png, .pdf, .svg).")] = None,
 ) -> None:
@@ -44,11 +47,15 @@ def inspect(
         graphs, title = [graphs[graph]], f"{data.name}, graph {graph}"
     with waiting.status(f"{title}: compiling"):
         found = {"dataset": data.name, "graph": graph, **inspect_bags(graphs, rule, layers, batch_size)}
+        if shards:
+            found["shards"] = inspect_shards(graphs, rule, layers, batch_size, memory)
     title = f"{title}, {policy.replace('_', ' ').replace('-', ' ')}, {layers} layers"
     if as_json:
         typer.echo(json.dumps(found, indent=1))
     else:
         _show(found, title)
+        if shards:
+            _show_shards(found["shards"], found["speedup"]["batch_size"])
     if plot is not None:
         if graph is None:
             figure = draw_rows(found, title)
@@ -88,4 +95,23 @@ def _show(found: dict[str, Any], title: str) -> None:
         "that really differ from the unedited graph. distinct: what is left when equal rows are one.\n"
         f"Expected speed-up: rows in the convs of random batches of {graphs}, conventional to the plan's. It is what a "
         "training step gains where matrix products take the time; small steps gain less. MB: layout of enfa storage.[/]"
+    )
+
+
+def _show_shards(found: dict[str, Any], batch_size: int) -> None:
+    console = Console()
+    table = Table(title="Shards", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    for column in ("shards", "graphs in each", "rows", "more by", f"rows of a batch of {batch_size}", "more by"):
+        table.add_column(column, justify="right")
+    for entry in found["sizes"]:
+        table.add_row(
+            str(entry["shards"]), f"{entry['graphs']:,}", f"{entry['rows']:,}", f"{100 * entry['more_rows']:.1f}%",
+            f"{entry['batch_rows']:,.0f}", f"{100 * entry['more_batch_rows']:.1f}%",
+        )  # fmt: skip
+    console.print(table)
+    console.print(
+        f"A good choice: shards of {found['shard_size']:,} graphs, which take {found['bytes_per_graph'] / 1e3:,.1f} kB each in "
+        f"memory. Four of them are open together in training within {found['memory'] / 2**30:.3g} GiB.\n"
+        "[dim]Rows are shared within a shard. Fewer, larger shards share more; a batch has graphs of the shards that are open "
+        "together.[/]"
     )

@@ -6,19 +6,20 @@ import numpy as np
 
 from enfa.datasets.assemble import assemble
 from enfa.datasets.benchmark import Benchmark
+from enfa.datasets.flat import FlatGraphs
 from enfa.datasets.npz.read import flat_graphs, read_npz, splits_of
 
-__all__ = ["load_zinc"]
+__all__ = ["load_zinc", "zinc_arrays"]
 
 # Name -> which arrays hold its split, and how many graphs each part has.
 SIZES = {"ZINC": ("split_", (10_000, 1_000, 1_000)), "ZINC-full": ("full_", (220_011, 24_445, 5_000))}
 ATOMS, BONDS = 28, 4  # atom types, and bond types: 0 is none, which stands at no edge
 
 
-def load_zinc(name: str, path: Path) -> Benchmark:
-    """ZINC-12k ("ZINC", the subset of "Benchmarking GNNs") or all of it, from one file; the metric is the mean absolute error.
+def zinc_arrays(name: str, path: Path, both: bool = True) -> tuple[FlatGraphs, np.ndarray]:
+    """The graphs of the official split, in its order: train, then valid, then test; and their labels [G, 1].
 
-    The graphs are those of the official split, in its order: train, then valid, then test.
+    ``both``: with every edge in both directions, and not once, as the file has it.
     """
     if not path.is_file():
         raise FileNotFoundError(
@@ -35,11 +36,21 @@ def load_zinc(name: str, path: Path) -> Benchmark:
     chosen = np.concatenate([splits[part].astype(np.int64) for part in ("train", "valid", "test")])
     if chosen.min() < 0 or chosen.max() >= len(arrays["y"]):
         raise ValueError(f"{path}: expected splits to hold positions below {len(arrays['y'])}, got {chosen.max()}")
-    ends = np.cumsum(sizes)
+    flat = flat_graphs(path, arrays, "both").subset(chosen)
+    return flat.with_reversed() if both else flat, arrays["y"][chosen]
+
+
+def load_zinc(name: str, path: Path) -> Benchmark:
+    """ZINC-12k ("ZINC", the subset of "Benchmarking GNNs") or all of it, from one file; the metric is the mean absolute error.
+
+    The graphs are those of the official split, in its order: train, then valid, then test.
+    """
+    flat, y = zinc_arrays(name, path)
+    ends = np.cumsum(SIZES[name][1])
     return assemble(
         name,
-        flat_graphs(path, arrays, "both").subset(chosen).with_reversed(),
-        arrays["y"][chosen],
+        flat,
+        y,
         metric="mae",
         num_outputs=1,
         in_channels=[ATOMS],

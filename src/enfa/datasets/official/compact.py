@@ -16,11 +16,11 @@ from enfa.datasets.npz.zinc import load_zinc
 from enfa.datasets.official.ogb_csv import OGB_TASKS
 from enfa.datasets.own import from_npz
 
-__all__ = ["from_compact"]
+__all__ = ["FACTS", "from_compact"]
 
 # What the file cannot say of itself.
 _MOLECULES = {"in_channels": ATOM_CHANNELS, "edge_channels": BOND_CHANNELS}
-_FACTS: dict[str, dict[str, Any]] = {
+FACTS: dict[str, dict[str, Any]] = {
     "EXP": {"num_outputs": 2, "in_channels": [2]},
     "CEXP": {"num_outputs": 2, "in_channels": [2]},
     "peptides-func": {"metric": "ap", "num_outputs": 10, **_MOLECULES},
@@ -44,4 +44,4 @@ def from_compact(name: str, root: str | Path, *, use_node_attr: bool = False) ->
         if use_node_attr:
             raise ValueError(f"{name} has no node attributes")
         return _READERS[name](compact_file(name, root))
-    return from_npz(compact_file(name, root), name=name, use_node_attr=use_node_attr, **_FACTS.get(name, {}))
+    return from_npz(compact_file(name, root), name=name, use_node_attr=use_node_attr, **FACTS.get(name, {}))

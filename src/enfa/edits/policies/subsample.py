@@ -59,16 +59,22 @@ class Subsample(Chosen):
         return whole.subset(graphs, every, self._drawn(whole.sub_ptr, every, graphs.first + every, 0))
 
     def draw(
-        self, sub_ptr: np.ndarray, graphs: np.ndarray, epoch: int, score: np.ndarray | None = None
+        self,
+        sub_ptr: np.ndarray,
+        graphs: np.ndarray,
+        epoch: int,
+        score: np.ndarray | None = None,
+        places: np.ndarray | None = None,
     ) -> np.ndarray:
         """int64: the subgraphs drawn from the bags of some graphs, as :class:`~enfa.plan.slicing.slice.Slicer` takes them.
 
         ``sub_ptr`` [G+1] tells the subgraphs of every graph of the dataset. Draws are uniform without repetition. With
         a ``score`` for each of its subgraphs, one after the other is drawn with probability proportional to exp(score)
-        among those left; or, if ``greedy``, the highest are taken. Cost: a sort of the bags.
+        among those left; or, if ``greedy``, the highest are taken. ``places``: of the graphs in the whole dataset, by which
+        draws differ, where ``sub_ptr`` is of a part of it. Cost: a sort of the bags.
         """
         graphs, epoch = np.asarray(graphs, np.int64), whole("epoch", epoch, 0)
-        return self._drawn(sub_ptr, graphs, graphs, epoch, score)
+        return self._drawn(sub_ptr, graphs, graphs if places is None else places, epoch, score)
 
     def _drawn(
         self, sub_ptr: np.ndarray, graphs: np.ndarray, places: np.ndarray, epoch: int, score: np.ndarray | None = None

@@ -74,11 +74,11 @@ class Arranger:
             renumber(own, ptr, items, *numbers, table.heads)
 
 
-def arrange_steps(rows: list[StepRows], program: Program) -> None:
-    """In place. Cost: some passes over the tables."""
+def arrange_steps(rows: list[StepRows], program: Program, runs: bool = True) -> None:
+    """In place. Cost: some passes over the tables; without ``runs``, over the rows that are met."""
     owners: list[np.ndarray | None] = [None] * len(rows)
     of_lists: np.ndarray | None = None
-    if program.layers:  # only chains have runs
+    if runs and program.layers:  # only chains have runs
         of_lists, owners[:-2] = owners_of(rows, mates_of(rows))
     orders, arranger = [Order(found.keys, owner) for found, owner in zip(rows, owners)], Arranger()
     for number in reversed(range(len(rows))):

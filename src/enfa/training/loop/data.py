@@ -8,7 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from enfa.batch import DataLoader
-from enfa.batch.dataset import CompiledDataset
+from enfa.batch.shards.dataset import Compiled
 from enfa.batch.static.packed import PackedLoader
 from enfa.training.build import training_draw
 from enfa.training.loop.graphed import Chunks, on_gpu, workers
@@ -22,7 +22,7 @@ __all__ = ["Batches"]
 class Batches(pl.LightningDataModule):
     """The loaders of one split. In distributed training every rank gets its part of every batch."""
 
-    def __init__(self, config: Config, compiled: CompiledDataset, split: dict[str, np.ndarray]) -> None:
+    def __init__(self, config: Config, compiled: Compiled, split: dict[str, np.ndarray]) -> None:
         super().__init__()
         self.config, self.compiled, self.split = config, compiled, split
         self._open: dict[str, PackedLoader] = {}

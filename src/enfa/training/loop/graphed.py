@@ -29,7 +29,9 @@ def workers(config: Config) -> int:
     """Processes that make batches, where the config does not say: none on the CPU, which has better things to do."""
     if config.num_workers is not None:
         return config.num_workers
-    return default_workers() if on_gpu(config) else 0
+    if not on_gpu(config):
+        return 0
+    return default_workers() if config.shards is None else min(default_workers(), 2)  # each has a window of its own
 
 
 class Chunks:

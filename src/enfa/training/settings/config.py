@@ -8,7 +8,7 @@ from typing import Any, Literal, get_type_hints
 
 from enfa.datasets.known import TU_NAMES, names
 from enfa.graphs.names import check_file_name, unknown
-from enfa.graphs.numbers import real, whole
+from enfa.graphs.numbers import bytes_of, real, whole
 from enfa.nn.models.registry import MODELS
 from enfa.training.settings.arguments import OWN_DEFAULT, default_of
 from enfa.training.settings.types import checked, described
@@ -80,6 +80,12 @@ class Config:
 
     plan: Literal["distinct", "ego", "full"] = _setting("how the same numbers are computed", "distinct")
     cache: str | None = _setting("folder for compiled datasets (None: compile every time)", None)
+    shards: str | None = _setting(
+        "folder or URL of a dataset that is compiled in shards, and read as it is needed (None: all of it in memory); what is "
+        "not there so far is compiled into it",
+        None,
+    )
+    shard_memory: str = _setting("for shards, in each process that makes batches", "2 GiB")
     epochs: int = _setting("passes over the training graphs", 350)
     batch_size: int = _setting("graphs per step, over all devices together", 32)
     max_rows: int | None = _setting("at most so many rows per batch", None)
@@ -104,7 +110,7 @@ class Config:
     accelerator: Literal["auto", "cpu", "gpu"] = _setting("where to run", "auto")
     devices: int = _setting("processes of distributed training, a device each", 1)
     num_workers: int | None = _setting(
-        "processes that make batches ahead (None: on a GPU one per core but one, at most 15; else none)", None
+        "processes that make batches ahead (None: on a GPU one per core but one, at most 15, with shards 2; else none)", None
     )
     graphed: Literal["auto"] | bool = _setting(
         "pad batches to a few sizes and replay captured steps (auto: on one GPU, with the distinct plan)", "auto"
@@ -141,6 +147,9 @@ class Config:
         for name in OWN_DEFAULT:
             if getattr(self, name) is None:
                 object.__setattr__(self, name, default_of(self.model, name))
+        bytes_of(self.shard_memory)
+        if self.shards is not None and self.cache is not None:
+            raise ValueError(f"Expected either cache or shards, got cache={self.cache!r}, shards={self.shards!r}")
         if self.min_lr > self.lr:
             raise ValueError(f"Expected min_lr <= lr, got {self.min_lr} and {self.lr}")
         if self.schedule == "plateau" and self.lr_decay >= 1:

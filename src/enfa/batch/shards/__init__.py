@@ -1,0 +1,1 @@
+"""Datasets in many files: compiled shard by shard, in a folder or an object store."""

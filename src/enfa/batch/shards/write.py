@@ -1,0 +1,132 @@
+"""Compiling a dataset shard by shard.
+
+What is done is not done again: a shard whose graphs are those of the manifest, and whose file is what was written, stays. What
+belongs to another dataset, policy or model is refused. The bytes of every file depend on the graphs, the policy and the program
+alone: not on who compiles them, in which order, or how often that was interrupted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from enfa.batch.compile import compile_checked, keyed
+from enfa.batch.file.storage import file_parts
+from enfa.batch.shards.agreed import Agreed
+from enfa.batch.shards.engines import engine_of
+from enfa.batch.shards.folder import Folder
+from enfa.batch.shards.manifest import MANIFEST, UNFINISHED, Manifest, Shard, shard_name
+from enfa.batch.shards.stream import SIZE, Block, Deferred, blocks, shard_sizes
+from enfa.edits.check import edits_by
+
+__all__ = ["compile_shard", "write_shards"]
+
+Task = tuple[Agreed, Folder, int, Block | Deferred, Shard | None]
+
+
+def compile_shard(agreed: Agreed, folder: Folder, number: int, given: Block | Deferred, known: Shard | None) -> Shard:
+    """Write one shard, unless it is there as ``known`` says; return what it is."""
+    policy, program, block = agreed.policy, agreed.program, agreed.checked(given.load())
+    edits = agreed.rooted(edits_by(policy, block.graphs))
+    key, graphs, edits, attr = keyed(block.graphs, edits, block.y, block.attr, policy, program, agreed.kind, agreed.dtype)
+    name = shard_name(number)
+    if known is not None:
+        if known.fingerprint != key["fingerprint"]:
+            raise ValueError(
+                f"{folder.path(name)} holds other graphs than this dataset has there, or has them shared out in another way: "
+                f"delete the folder or choose another"
+            )
+        if _is_there(folder, known):
+            return known
+    compiled = compile_checked(key, graphs, edits, block.y, attr, policy, program, threads=1)
+    parts = file_parts(compiled)
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    folder.write(name, parts)
+    return Shard(
+        name, len(compiled), sum(map(len, parts)), digest.hexdigest(), key["fingerprint"], int(compiled.node_ptr[-1]),
+        compiled.num_subgraphs, compiled.num_pairs, [len(rows.keys) for rows in compiled.rows or ()],
+    )  # fmt: skip
+
+
+def _is_there(folder: Folder, known: Shard) -> bool:
+    try:
+        data = folder.read(known.file)
+    except FileNotFoundError:
+        return False
+    return len(data) == known.bytes and hashlib.sha256(data).hexdigest() == known.sha256
+
+
+def _known(folder: Folder, wanted: Manifest) -> dict[str, Shard]:
+    """The shards that the folder says it has, by name; refused where they are of something else."""
+    names = folder.names()
+    found = [Manifest.read(folder, name) for name in (MANIFEST, UNFINISHED) if name in names]
+    for manifest in found:
+        for name in ("key", "needs", "columns", "labels", "attributes", "size"):
+            stored, asked = getattr(manifest, name), getattr(wanted, name)
+            if name == "key" and stored != asked:
+                name = next(part for part in asked if stored[part] != asked[part])
+                stored, asked = stored[name], asked[name]
+            if stored != asked:
+                what = "another model" if name == "program" else f"{name} {stored!r}, not {asked!r}"
+                raise ValueError(f"{folder.url} holds shards of something else: delete the folder or choose another ({what})")
+    return {shard.file: shard for manifest in found for shard in manifest.shards}
+
+
+def write_shards(
+    dataset: Any,
+    out: str | Path,
+    agree: Callable[[Block], Agreed],
+    *,
+    shards: int | None = None,
+    shard_size: int | None = None,
+    engine: Any = None,
+    workers: int | None = None,
+    progress: bool = True,
+) -> Manifest:
+    """Compile a stream of graphs into a folder. ``agree`` decides, on the first shard, what holds for all."""
+    folder, (sizes, total) = Folder(out), shard_sizes(dataset, shards, shard_size)
+    run = engine_of(engine, workers, folder)  # what is wrong with it is said before any work
+    stream = blocks(dataset, sizes)
+    first = next(stream, None)
+    if first is None:
+        raise ValueError("Expected at least one graph, got none")
+    first = first.load()
+    agreed = agree(first)
+    size = None if shards is not None else SIZE if shard_size is None else shard_size
+    wanted = agreed.manifest(size, [])
+    known, done = _known(folder, wanted), {}
+
+    def tasks() -> Iterator[Task]:
+        for number, block in enumerate(chain([first], stream)):
+            yield agreed, folder, number, block, known.get(shard_name(number))
+
+    columns = (TextColumn("compiling"), BarColumn(), TextColumn("{task.completed} of {task.fields[of]} graphs"),
+               TextColumn("{task.fields[shards]}"), TimeElapsedColumn(), TimeRemainingColumn())  # fmt: skip
+    with Progress(*columns, disable=not progress) as bar, closing(run(compile_shard, tasks())) as results:
+        task = bar.add_task("", total=total, of="?" if total is None else total, shards="")
+        for shard in results:
+            done[shard.file] = shard
+            if shard != known.get(shard.file):
+                _in_order(agreed, size, {**known, **done}).write(folder, UNFINISHED)
+            bar.update(task, advance=shard.graphs, shards=f"{len(done)} shards")
+    if known.keys() - done.keys():
+        raise ValueError(
+            f"{folder.url} holds {len(known)} shards, but this dataset has only {len(done)}: delete the folder or choose "
+            f"another"
+        )
+    manifest = _in_order(agreed, size, done)
+    manifest.write(folder)
+    folder.remove(UNFINISHED)
+    return manifest
+
+
+def _in_order(agreed: Agreed, size: int | None, shards: dict[str, Shard]) -> Manifest:
+    return agreed.manifest(size, sorted(shards.values(), key=lambda shard: int(shard.file[6:-5])))

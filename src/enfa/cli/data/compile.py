@@ -1,0 +1,82 @@
+"""``enfa compile``: a dataset into shards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from enfa.batch.shards.stream import SIZE, Block, Deferred, blocks, shard_sizes
+from enfa.cli.choices import policy_of, words
+from enfa.datasets import stream
+from enfa.edits import POLICIES, Policy
+from enfa.graphs.names import unknown
+from enfa.nn.bag import compile as compile_dataset
+from enfa.nn.models.registry import MODELS
+from enfa.training.models import build_model
+from enfa.training.settings.config import Config
+
+__all__ = ["compile"]
+
+
+def compile(
+    dataset: Annotated[
+        str, typer.Argument(help="A dataset's name, an .npz file, or a .csv file with a column 'smiles'.", show_default=False)
+    ],
+    out: Annotated[str, typer.Option(help="Folder of the shards, or a URL such as s3://bucket/data.", show_default=False)],
+    policy: Annotated[
+        str, typer.Option(help=f"One of {', '.join(POLICIES)}; parameters as in ego_nets:hops=2.")
+    ] = "node_marking",
+    model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "ds",
+    layers: Annotated[int, typer.Option(min=1, help="Message-passing layers.")] = 4,
+    conv: Annotated[str | None, typer.Option(help="gin, gine, graphconv or gcn, or what else the model takes.")] = None,
+    shards: Annotated[int | None, typer.Option(min=1, help="So many shards.")] = None,
+    shard_size: Annotated[int | None, typer.Option(min=1, help=f"Graphs of a shard; {SIZE:,} by default.")] = None,
+    engine: Annotated[
+        str, typer.Option(help="local (processes of this machine), dask, or the address of a Dask scheduler.")
+    ] = "local",
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; as many as there are cores by default.")] = None,
+    labels: Annotated[str, typer.Option(help="Columns of a .csv file to learn from, with commas between them.")] = "",
+    root: Annotated[
+        Path, typer.Option(envvar="ENFA_DATA", help="Folder of raw data, which may be downloaded, or of NAME.npz.")
+    ] = Path("data"),
+    progress: Annotated[bool, typer.Option(help="Show a progress bar.")] = True,
+) -> None:
+    """Compile a dataset of any size, shard by shard, into a folder that training reads.
+
+    What is done is not done again: after an interruption, or a crash, the same command goes on where it ended.
+    """
+    rule = policy_of(policy)
+    if model not in MODELS:
+        raise unknown("the model", model, MODELS)
+    graphs: Any = stream(dataset, root, labels=words(labels))
+    sizes, _ = shard_sizes(graphs, shards, shard_size)
+    made = _model(next(blocks(graphs, sizes), None), rule, Config(dataset=dataset, model=model, num_layers=layers, conv=conv))
+    found = compile_dataset(
+        graphs, rule, made, out=out, shards=shards, shard_size=shard_size, engine=engine, workers=workers, progress=progress
+    )
+    size = sum(shard.bytes for shard in found.shards)
+    Console().print(
+        f"{found.graphs:,} graphs in {len(found.shards)} shards, {size / 1e6:,.1f} MB, in {out}", markup=False, soft_wrap=True
+    )
+
+
+def _model(first: Block | Deferred | None, policy: Policy, config: Config) -> Any:
+    """A model whose steps are asked for: how many values its columns have is not, so it need take no more than those of the
+    first shard, on which it is tried."""
+    if first is None:
+        raise ValueError(f"{config.dataset}: expected at least one graph, got none")
+    checked = first.load().graphs
+    given = {
+        "in_channels": _channels(checked.x), "out_channels": 1,
+        "edge_channels": None if checked.edge_attr is None else _channels(checked.edge_attr),
+        "mark_channels": len(policy.marks[0]), "edge_mark_channels": len(policy.edge_marks[0]),
+    }  # fmt: skip
+    return build_model(config, given)
+
+
+def _channels(rows: np.ndarray) -> int | list[int]:
+    return rows.shape[1] if rows.dtype.kind == "f" else (rows.max(axis=0, initial=0) + 1).tolist()

@@ -1,0 +1,86 @@
+"""A text file of molecules, read line by line."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+import torch
+from torch_geometric.data import Data
+
+from enfa.datasets.molecules import from_smiles
+
+__all__ = ["SmilesStream"]
+
+Line = tuple[int, str, list[float]]  # its number, the SMILES, the labels
+
+
+class SmilesStream:
+    """The molecules of a CSV file, its column ``smiles``, or of any other text file, the first word of every line.
+
+    ``labels`` names columns of numbers, of which each molecule's ``y`` [1, T] is made; an empty field is NaN, "not measured".
+    The graphs are those of :func:`enfa.datasets.from_smiles`; :func:`enfa.compile` makes them in its workers.
+    """
+
+    def __init__(self, path: str | Path, labels: Sequence[str] = ()) -> None:
+        self.path, self.labels = Path(path), tuple(labels)
+        if self.labels and self.path.suffix != ".csv":
+            raise ValueError(f"{self.path}: expected a .csv file, in which columns have names, got labels={list(labels)}")
+        if not self.path.is_file():
+            raise FileNotFoundError(f"There is no input file {self.path}")
+
+    def lines(self) -> Iterator[Line]:
+        try:
+            with self.path.open(encoding="utf-8", newline="") as file:
+                if self.path.suffix != ".csv":
+                    yield from ((n, line.split()[0], []) for n, line in enumerate(file, 1) if line.strip())
+                    return
+                rows = csv.DictReader(file)
+                names = {name.strip().lower(): name for name in rows.fieldnames or ()}
+                for name in ("smiles", *self.labels):
+                    if name.lower() not in names:
+                        raise ValueError(f"{self.path}: expected a column {name!r}, got {', '.join(names) or 'none'}")
+                columns = [names[name.lower()] for name in self.labels]
+                for row in rows:
+                    yield (
+                        rows.line_num,
+                        (row[names["smiles"]] or "").strip(),
+                        [self._number(row, c, rows.line_num) for c in columns],
+                    )
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{self.path} is not a text file of SMILES strings") from error
+
+    def _number(self, row: dict[str, str], column: str, line: int) -> float:
+        text = (row[column] or "").strip()
+        try:
+            return float(text) if text else float("nan")
+        except ValueError as error:
+            raise ValueError(f"{self.path}, line {line}: expected a number in column {column!r}, got {text!r}") from error
+
+    def raw_blocks(self, sizes: Iterable[int]) -> Iterator[list[Line]]:
+        """Lines of the given numbers of molecules, the last block maybe smaller."""
+        lines = self.lines()
+        for size in sizes:
+            block = list(islice(lines, size))
+            if not block:
+                return
+            yield block
+
+    def graphs_of(self, raw: Iterable[Line]) -> list[Data]:
+        """The graphs of some lines."""
+        found = []
+        for number, text, values in raw:
+            try:
+                (graph,) = from_smiles([text])
+            except ValueError as error:
+                raise ValueError(f"{self.path}, line {number}: expected a molecule, got the SMILES {text!r}") from error
+            if values:
+                graph.y = torch.tensor([values])
+            found.append(graph)
+        return found
+
+    def __iter__(self) -> Iterator[Data]:
+        for line in self.lines():
+            yield from self.graphs_of([line])

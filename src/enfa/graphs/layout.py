@@ -1,0 +1,50 @@
+"""From arrays of many graphs, laid end to end, to a :class:`GraphSet`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from enfa.graphs.graphset import GraphSet
+from enfa.graphs.kinds import distinct_rows
+
+__all__ = ["check_arrays", "laid_out"]
+
+
+def laid_out(
+    num_nodes: np.ndarray,
+    num_edges: np.ndarray,
+    ends: np.ndarray,
+    x: np.ndarray,
+    edge_attr: np.ndarray | None,
+    categories: np.ndarray | None = None,
+    first: int = 0,
+) -> GraphSet:
+    """What has been checked, numbered through.
+
+    ``num_nodes`` and ``num_edges`` are those of each graph, ``ends`` [2, E] sources and targets counted from 0 in each graph,
+    ``x`` [N, F] and ``edge_attr`` [E, FE] their features; the rest as in :class:`GraphSet`.
+    """
+    node_ptr = np.concatenate([[0], np.cumsum(num_nodes)]).astype(np.int64)
+    both = ends.astype(np.int64) + np.repeat(node_ptr[:-1], num_edges)
+    order = np.argsort(both[1], kind="stable")
+    node_kind, rows = distinct_rows(x)
+    edge_kind, edge_rows = np.zeros(both.shape[1], np.int64), None
+    if edge_attr is not None:
+        edge_kind, edge_rows = distinct_rows(edge_attr)
+    return GraphSet(
+        node_ptr, both[0][order], both[1][order], order, node_kind, rows, edge_kind[order], edge_rows,
+        np.empty(0, np.int64) if categories is None else categories, first,
+    )  # fmt: skip
+
+
+def check_arrays(name: str, array: np.ndarray, counts: np.ndarray, first: int = 0) -> np.ndarray:
+    """Features of many graphs, ``counts[g]`` rows for graph g: finite numbers, or categories from 0 on."""
+    wrong = ~np.isfinite(array) if array.dtype.kind == "f" else array < 0
+    if wrong.any():
+        row = int(np.argmax(wrong.any(axis=1)))
+        graph = first + int(np.searchsorted(np.cumsum(counts), row, side="right"))
+        what = (
+            "to be finite, got NaN or inf" if array.dtype.kind == "f" else f"categorical values to be >= 0, got {array.min()}"
+        )
+        raise ValueError(f"graph {graph}: Expected '{name}' {what}")
+    return array + 0.0 if array.dtype.kind == "f" else array  # -0.0 and 0.0 are one value

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import enfa
+from enfa.batch.shards.folder import Folder
+from enfa.batch.shards.manifest import Manifest
+from enfa.cli.app import app
+from enfa.datasets import from_npz
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(2, 7, 25)
+    edges = [[[i, i + 1] for i in range(size - 1)] for size in sizes]
+    path, nodes = tmp_path / "paths.npz", sizes.sum()
+    np.savez(path, num_nodes=sizes, num_edges=sizes - 1, edges=np.concatenate(edges), x=rng.integers(0, 5, nodes),
+             edge_attr=rng.integers(0, 3, nodes - 25), y=rng.random(25))  # fmt: skip
+    return path
+
+
+def run(*words: object) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["compile", *map(str, words)])
+    return result.exit_code, " ".join(result.output.split())
+
+
+def test_a_file_is_compiled(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    words = file, "--out", out, "--layers", 3, "--conv", "gine", "--shards", 4, "--workers", 1, "--no-progress"
+    code, text = run(*words)
+    assert code == 0 and text.startswith("25 graphs in 4 shards, ") and text.endswith(str(out)), text
+    manifest, graphs = Manifest.read(Folder(out)), from_npz(file).graphs
+    model = enfa.DSGNN([5], 8, 1, 3, "gine", edge_channels=[3])
+    assert manifest.program == enfa.compile(graphs, enfa.NodeMarking(), model, progress=False).program
+    compiled = enfa.load_compiled(out / "shard-00001.enfa")
+    assert compiled.y is not None and compiled.y.tolist() == [graph.y.tolist()[0] for graph in graphs[6:12]]
+    assert run(*words)[0] == 0
+    code, text = run(file, "--out", out, "--layers", 2, "--conv", "gine", "--shards", 4, "--workers", 1)
+    assert code == 2 and "holds shards of something else: delete the folder or choose another (another model)" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--model", "dds"], "did you mean 'dds'|did you mean 'ds'"), (["--policy", "nothing"], "policy"),
+        (["--shards", 4, "--shard-size", 3], "either shards or shard_size"), (["--engine", "dusk"], "did you mean 'dask'"),
+        (["--labels", "a"], "columns have names"), (["--conv", "gone"], "conv"),
+    ],
+)  # fmt: skip
+def test_mistakes(words: list, said: str, file: Path, tmp_path: Path) -> None:
+    import re
+
+    code, text = run(file, "--out", tmp_path / "out", *words)
+    assert code == 2 and re.search(said, text), text
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import math
+from itertools import repeat
+from pathlib import Path
+
+import pytest
+
+from enfa.datasets import SmilesStream, from_smiles
+
+
+def test_lines(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,SMILES,logp,heat\n1,CCO,0.5,2\n\n2, c1ccccc1 ,,3\n")
+    (tmp_path / "a.smi").write_text("CCO ethanol\n\nCC\n")
+    stream = SmilesStream(tmp_path / "a.csv", ["heat", "logp"])
+    (number, text, values), (last, other, (_, lacking)) = stream.lines()
+    assert (number, text, values) == (2, "CCO", [2.0, 0.5]) and (last, other) == (4, "c1ccccc1") and math.isnan(lacking)
+    assert list(SmilesStream(tmp_path / "a.smi").lines()) == [(1, "CCO", []), (3, "CC", [])]
+    assert [len(block) for block in stream.raw_blocks(repeat(1))] == [1, 1]
+
+
+def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("smiles,logp\nCCO,high\n")
+    with pytest.raises(ValueError, match=r"a\.csv, line 2: expected a number in column 'logp', got 'high'"):
+        list(SmilesStream(tmp_path / "a.csv", ["logp"]).lines())
+    with pytest.raises(ValueError, match="expected a column 'heat', got smiles, logp"):
+        list(SmilesStream(tmp_path / "a.csv", ["heat"]).lines())
+    with pytest.raises(ValueError, match=r"expected a \.csv file"):
+        SmilesStream(tmp_path / "a.smi", ["heat"])
+    (tmp_path / "a.smi").write_bytes(b"\xff\xfe")
+    with pytest.raises(ValueError, match="is not a text file"):
+        list(SmilesStream(tmp_path / "a.smi").lines())
+
+
+def test_molecules(tmp_path: Path) -> None:
+    pytest.importorskip("rdkit", reason="rdkit is not installed")
+    (tmp_path / "a.csv").write_text("smiles,logp\nCCO,0.5\nc1ccccc1,1\n")
+    found = list(SmilesStream(tmp_path / "a.csv", ["logp"]))
+    for one, other in zip(found, from_smiles(["CCO", "c1ccccc1"])):
+        assert (one.x == other.x).all() and (one.edge_index == other.edge_index).all()
+    assert [graph.y.tolist() for graph in found] == [[[0.5]], [[1.0]]]
+    (tmp_path / "a.smi").write_text("CCO\nC(\n")
+    with pytest.raises(ValueError, match=r"a\.smi, line 2: expected a molecule, got the SMILES 'C\('"):
+        list(SmilesStream(tmp_path / "a.smi"))
