@@ -5,6 +5,9 @@ plan = enfa.make_plan(graphs, enfa.NodeMarking(), model)
 logits = model(plan)
 """
 
+from importlib import import_module
+from typing import Any
+
 from enfa import testing
 from enfa.batch import CompiledDataset, DataLoader
 from enfa.edits import (
@@ -57,9 +60,19 @@ __all__ = [
     "Subsample",
     "compile",
     "lift",
+    "load",
     "load_compiled",
     "make_plan",
     "power",
     "testing",
     "trace",
 ]
+
+# what comes after all names above, and is loaded when it is asked for
+_LATER = {"load": "enfa.training.checkpoint"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'enfa' has no attribute {name!r}")
+    return getattr(import_module(_LATER[name]), name)

@@ -12,6 +12,7 @@ from enfa.graphs.names import check_file_name, unknown
 from enfa.graphs.numbers import real, whole
 from enfa.nn.models.registry import MODELS
 from enfa.training.settings.arguments import OWN_DEFAULT, default_of
+from enfa.training.settings.freeze import groups
 from enfa.training.settings.types import checked, described
 
 __all__ = ["Config", "settings"]
@@ -79,6 +80,11 @@ class Config:
     residual: bool | None = _setting(f"add each layer's input {_OWN}", None)
     share: Literal["dataset", "graph"] | None = _setting("how far rows are shared (None: graph with dropout)", None)
 
+    init: str | None = _setting(
+        "start from the weights in a folder of save_pretrained, or a checkpoint; without its head, where sizes differ", None
+    )
+    freeze: str | None = _setting("what of init stays as it is: encoder, layers (with a comma: both), or 'all but head'", None)
+
     plan: Literal["distinct", "ego", "full"] = _setting("how the same numbers are computed", "distinct")
     cache: str | None = _setting("folder for compiled datasets (None: compile every time)", None)
     epochs: int = _setting("passes over the training graphs", 350)
@@ -142,6 +148,10 @@ class Config:
         for name in OWN_DEFAULT:
             if getattr(self, name) is None:
                 object.__setattr__(self, name, default_of(self.model, name))
+        if self.freeze is not None:
+            if self.init is None:
+                raise ValueError(f"Expected init beside freeze, whose weights are to stay, got freeze={self.freeze!r} alone")
+            groups(self.freeze)
         if self.min_lr > self.lr:
             raise ValueError(f"Expected min_lr <= lr, got {self.min_lr} and {self.lr}")
         if self.schedule == "plateau" and self.lr_decay >= 1:
