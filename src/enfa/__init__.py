@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from enfa import testing
+from enfa.attribution import Explanation, explain
 from enfa.batch import CompiledDataset, DataLoader
 from enfa.edits import (
     EdgeDeletion,
@@ -46,6 +47,7 @@ __all__ = [
     "EdgeDeletion",
     "EdgeMarking",
     "EgoNets",
+    "Explanation",
     "MostCentral",
     "NeighborMarking",
     "NodeDeletion",
@@ -59,6 +61,7 @@ __all__ = [
     "Subgraphormer",
     "Subsample",
     "compile",
+    "explain",
     "lift",
     "load",
     "load_compiled",
