@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,10 +42,12 @@ class Explanation:
     def prediction(self) -> float:
         return float(self.outputs[self.output])
 
-    def scaled(self, std: float, mean: float) -> Explanation:
+    def scaled(self, std: Sequence[float], mean: Sequence[float]) -> Explanation:
         """The same for ``outputs * std + mean``: in the units that the data had before they were normalised."""
-        left_out = None if self.left_out is None else self.left_out * std
-        return replace(self, outputs=self.outputs * std + mean, gradient=self.gradient * std, left_out=left_out)
+        outputs = self.outputs * torch.tensor(std, dtype=torch.float64) + torch.tensor(mean, dtype=torch.float64)
+        unit = std[self.output]
+        left_out = None if self.left_out is None else self.left_out * unit
+        return replace(self, outputs=outputs, gradient=self.gradient * unit, left_out=left_out)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; None where there is no number."""

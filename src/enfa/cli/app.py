@@ -19,6 +19,7 @@ from enfa.cli.studies.inspect import inspect
 from enfa.cli.studies.power import power
 from enfa.cli.studies.reproduce import reproduce
 from enfa.cli.studies.storage import storage
+from enfa.cli.training.explain import explain
 from enfa.cli.training.predict import predict
 from enfa.cli.training.settings import SETTINGS
 from enfa.cli.training.sweep import sweep
@@ -70,6 +71,7 @@ def options(
 
 app.command()(brec)
 app.command()(demo)
+app.command()(explain)
 app.command()(inspect)
 app.command()(power)
 app.command()(predict)
