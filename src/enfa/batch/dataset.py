@@ -111,7 +111,16 @@ class CompiledDataset:
         ``score``: a number for every compiled subgraph, see :meth:`enfa.Subsample.draw`.
         """
         ids = self.positions(graphs)
-        subs = None if draw is None else self.checked_draw(draw).draw(self.sub_ptr, ids, epoch, score)
+        return self._cut(ids, None if draw is None else self.checked_draw(draw).draw(self.sub_ptr, ids, epoch, score))
+
+    def part(self, subs: np.ndarray) -> Plan:
+        """The plan of some compiled subgraphs, by their numbers, ascending: of their graphs, with bags of these alone."""
+        if self.rows is not None:
+            self.slicer.check_draw()
+        subs = np.asarray(subs, np.int64)
+        return self._cut(np.unique(np.searchsorted(self.sub_ptr, subs, side="right") - 1), subs)
+
+    def _cut(self, ids: np.ndarray, subs: np.ndarray | None) -> Plan:
         if self.rows is not None:
             with SLICING:
                 return self.labelled(self.slicer.plan(ids, subs))

@@ -8,9 +8,9 @@ import torch
 from enfa.datasets.benchmark import REGRESSION, Benchmark, Channels, Level, Metric, Task
 from enfa.datasets.flat import FlatGraphs
 
-__all__ = ["assemble"]
+__all__ = ["METRICS", "assemble", "channels_of", "labels_of"]
 
-_METRICS: dict[Task, Metric] = {"multiclass": "accuracy", "binary": "rocauc", "regression": "mae"}
+METRICS: dict[Task, Metric] = {"multiclass": "accuracy", "binary": "rocauc", "regression": "mae"}
 
 
 def assemble(
@@ -43,20 +43,20 @@ def assemble(
     count, whose = (len(flat.num_nodes), "graphs") if level == "graph" else (len(flat.x), "nodes")
     if len(y) != count:
         raise ValueError(f"{flat.source}: {count} {whose} have {len(y)} labels; is a file cut short?")
-    task, labels, outputs = _labels(flat.source, y, num_outputs, metric in REGRESSION or level == "node")
+    task, labels, outputs = labels_of(flat.source, y, num_outputs, metric in REGRESSION or level == "node")
     if mean is not None or std is not None:
         mean, std = (np.full(outputs, d) if v is None else v for v, d in ((mean, 0.0), (std, 1.0)))
         labels = ((y.reshape(labels.shape) - mean) / std).astype(np.float32)
     edge_kinds = None
     if flat.edge_attr is not None:
-        edge_kinds = _channels(flat.source, "edge_attr", flat.edge_attr, edge_channels)
+        edge_kinds = channels_of(flat.source, "edge_attr", flat.edge_attr, edge_channels)
     return Benchmark(
         name=name,
         graphs=flat.graphs(torch.from_numpy(labels), level),
-        metric=metric or _METRICS[task],
+        metric=metric or METRICS[task],
         task=task,
         num_outputs=outputs,
-        in_channels=_channels(flat.source, "x", flat.x, in_channels),
+        in_channels=channels_of(flat.source, "x", flat.x, in_channels),
         edge_channels=edge_kinds,
         splits=splits,
         num_folds=num_folds,
@@ -68,7 +68,7 @@ def assemble(
     )
 
 
-def _labels(
+def labels_of(
     source: str, y: np.ndarray, num_outputs: int | None, numbers: bool
 ) -> tuple[Task, np.ndarray, int]:
     if y.dtype.kind == "f" and y.ndim == 1 and not numbers:
@@ -97,7 +97,7 @@ def _labels(
     return "multiclass", codes.astype(np.int64), len(classes)
 
 
-def _channels(source: str, what: str, values: np.ndarray, given: Channels | Sequence[int] | None) -> Channels:
+def channels_of(source: str, what: str, values: np.ndarray, given: Channels | Sequence[int] | None) -> Channels:
     columns = values.shape[1]
     if values.dtype.kind == "f":
         if given not in (None, columns):

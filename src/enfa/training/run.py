@@ -24,6 +24,7 @@ from enfa.training.disk import write_json, write_text
 from enfa.training.finetune import fitted, start_from
 from enfa.training.loop.graphed import uses_graphs
 from enfa.training.metrics import NEAR, lower_is_better, mode
+from enfa.training.one_graph import compile_roots, labels_of_roots, open_one_graph
 from enfa.training.results.record import Record, hardware
 from enfa.training.settings.config import Config
 
@@ -118,6 +119,8 @@ def prepare(config: Config, progress: bool = False, weights: nn.Module | None = 
 
     if config.threads is not None:
         torch.set_num_threads(config.threads)
+    if config.level != "graphs":
+        return _prepare_roots(config, progress, weights)
     data = open_benchmark(config)
     split = data.split(config.fold, config.fold_seed, validation=config.validation)
     for part, graphs in split.items():
@@ -128,6 +131,19 @@ def prepare(config: Config, progress: bool = False, weights: nn.Module | None = 
     compiled = compile_for(config, data.graphs, module.model, progress, data.level)
     tests = data.splits is None and config.validation == "test"
     return Prepared(module, Batches(config, compiled, split), tests)
+
+
+def _prepare_roots(config: Config, progress: bool, weights: nn.Module | None) -> Prepared:
+    """For nodes or links of one graph: the split is one of subgraphs."""
+    from enfa.training.loop.data import Batches
+    from enfa.training.loop.module import TrainingModule
+
+    data = open_one_graph(config)
+    problem = Problem.of(data) if weights is None else fitted(Problem.of(data), weights)
+    module = TrainingModule(config, problem)
+    compiled, about = compile_roots(config, data.graph, data.pairs, module.model, progress)
+    labels, split = labels_of_roots(data, about)
+    return Prepared(module, Batches(config, compiled, split, labels), False)
 
 
 def _logger(folder: Path) -> Any:

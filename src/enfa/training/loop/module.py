@@ -110,7 +110,7 @@ class TrainingModule(pl.LightningModule):
     def labels_of(self, plan: Plan) -> Tensor:
         """A row for each output: of graphs or nodes, or of the nodes that subgraphs have as their roots."""
         assert plan.y is not None
-        if self.problem.level == "graph" or self.config.readout != "root":
+        if self.problem.level != "node" or self.config.readout != "root":
             return plan.y
         roots = root_nodes(plan)  # type: ignore[arg-type]
         if roots.ndim != 1:
