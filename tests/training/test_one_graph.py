@@ -54,6 +54,7 @@ def test_nodes_from_a_file_to_predictions(file: Path, tmp_path: Path) -> None:
     with out.open() as rows:
         found = np.array([float(row["p1"]) for row in csv.DictReader(rows)])
     model, data = enfa.load(best), open_one_graph(config)
+    assert "Expected a model of graphs, got one of nodes" in run("explain", best, file, "--out", tmp_path / "e.svg")
     whole = model(enfa.make_plan([data.graph], model.policy, model)).softmax(1)[:, 1]
     assert np.abs(found - whole.detach().numpy()).max() < 1e-5  # whatever the batches
 

@@ -37,6 +37,7 @@ class OneGraph:
     labels: Tensor = field(repr=False)  # int64 [n] classes, or float32 [n or pairs, outputs]
     parts: Mapping[str, np.ndarray] = field(repr=False)  # nodes, or pairs, to train, validate and test on
     pairs: np.ndarray | None = field(default=None, repr=False)  # int64 [pairs, 2]
+    num_folds: int = 1
     targets = mean = std = classes = None
 
     def __post_init__(self) -> None:
@@ -112,9 +113,11 @@ def nodes_from_npz(path: str | Path, *, metric: Metric | None = None, fold: int 
             raise ValueError(f"{path}: Expected classes from 0 on where a mask is set, got {y[inside].min()}")
         y = np.where(inside, y, y[inside][0])  # whatever stands for "not known" elsewhere is no class
     task, labels, outputs = labels_of(str(path), y, None, metric in REGRESSION)
+    folds = arrays["train_mask"].reshape(len(y), -1).shape[1]
     return OneGraph(
-        path.stem, graph, "nodes", task, metric or METRICS[task], outputs, channels, edges, torch.from_numpy(labels), parts
-    )
+        path.stem, graph, "nodes", task, metric or METRICS[task], outputs, channels, edges, torch.from_numpy(labels), parts,
+        num_folds=folds,
+    )  # fmt: skip
 
 
 def _nodes_of(path: Path, name: str, mask: np.ndarray, fold: int) -> np.ndarray:

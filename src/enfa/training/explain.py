@@ -97,6 +97,11 @@ def explain_one(
     """In float64, so that small differences are no rounding errors. Of classes and yes/no tasks it is the logit that is
     explained, of numbers the prediction in the units of the data."""
     model, config, problem = load_model(checkpoint)
+    if problem.level in ("nodes", "links"):
+        raise ValueError(
+            f"Expected a model of graphs, got one of {problem.level} of one graph: in Python, enfa.explain(model, policy, graph, "
+            f"node=...) explains nodes"
+        )
     output = _target(problem, target)
     graph, smiles = read_one(text, row, config.use_node_attr)
     draw = training_draw(config)  # of which whole bags are evaluated
