@@ -99,8 +99,8 @@ def explain_one(
     model, config, problem = load_model(checkpoint)
     if problem.level in ("nodes", "links"):
         raise ValueError(
-            f"Expected a model of graphs, got one of {problem.level} of one graph: in Python, enfa.explain(model, policy, graph, "
-            f"node=...) explains nodes"
+            f"Expected a model of graphs, got one of {problem.level} of one graph: in Python, enfa.explain(model, policy, "
+            f"graph, node=...) explains nodes"
         )
     output = _target(problem, target)
     graph, smiles = read_one(text, row, config.use_node_attr)

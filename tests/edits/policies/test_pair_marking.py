@@ -81,6 +81,19 @@ def test_chosen_pairs_are_the_same_as_full() -> None:
     assert_same_as_full(model, policy, graphs, steps=2)
 
 
+def test_models_are_traced_on_pieces_and_on_other_graphs() -> None:
+    """Which have other pairs than the dataset's."""
+    large, small = random_graph(300, 2.0, seed=9), random_graph(6, 2.0, seed=10)
+    pairs = [[[0, 299], [7, 150]], [[5, 1]]]
+    for policy in (enfa.PairMarking(1, pairs=pairs), enfa.Subsample(enfa.PairMarking(1, pairs=pairs), count=1)):
+        model = enfa.DSGNN(3, 4, 1, 2, readout="root", norm=None)
+        assert len(model(enfa.make_plan([large], policy, model))) == (2 if isinstance(policy, enfa.PairMarking) else 1)
+        compiled = enfa.compile([large, small], policy, model, progress=False)
+        for place, graph in enumerate((large, small)):
+            one = policy if place == 0 else enfa.PairMarking(1, pairs=pairs[1:])
+            assert torch.allclose(model(compiled[[place]]), model(enfa.make_plan([graph], one, model)), atol=1e-6)
+
+
 def test_refuses_nonsense() -> None:
     for options, message in [
         ({"hops": -1}, "Expected hops to be an integer >= 0, got -1"),

@@ -50,6 +50,10 @@ class PairMarking(Policy):
     def marks(self) -> tuple[tuple[float, ...], ...]:  # type: ignore[override]
         return one_hot((self.hops or 0) + 2) if self.mark == "distances" else ((0.0,), (1.0,))
 
+    def for_any_graph(self) -> PairMarking:
+        """Whose pairs are others."""
+        return PairMarking(self.hops, self.mark, self.hide)
+
     def __repr__(self) -> str:
         """Without a list of many pairs, which errors would repeat."""
         count = sum(map(len, self.pairs or ()))
