@@ -191,6 +191,27 @@ def test_nodes_have_outputs_of_their_own() -> None:
         enfa.explain(model, policy, graph, node=7)
 
 
+class Both(nn.Module):
+    """Floats, and categories beside them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kind, self.lin, self.out = nn.Embedding(3, 4), nn.Linear(3, 4, bias=False), nn.Linear(4, 2, bias=False)
+
+    def forward(self, bag: Any) -> Tensor:
+        return self.out(bag.pool(bag.pool(self.lin(bag.x) + self.kind(bag.x_cat[:, 0]), "sum"), "mean"))
+
+
+def test_floats_and_categories_side_by_side() -> None:
+    """Every node is in every subgraph, and all is linear: what a node adds is its own."""
+    graph = floats(5)
+    graph.x_cat = torch.arange(7)[:, None] % 3
+    model = Both().double()
+    found = enfa.explain(model, enfa.NodeMarking(), graph, output=1)
+    own = model.out(model.lin(graph.x.double()) + model.kind(graph.x_cat[:, 0]))[:, 1]
+    assert torch.allclose(found.gradient, own.detach(), rtol=1e-10, atol=1e-14)
+
+
 def test_one_subgraph_cannot_be_left_out() -> None:
     one = Data(x=torch.ones(1, 3), edge_index=torch.zeros(2, 0, dtype=torch.long))
     found = enfa.explain(enfa.DSGNN(3, 4, 1, 2), enfa.NodeMarking(), one)
