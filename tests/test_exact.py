@@ -80,7 +80,7 @@ def test_every_policy_and_each_of_its_parameters_is_here() -> None:
     assert {type(p) for p in EVERY.values()} >= set(enfa.edits.POLICIES.values())
     for policy in enfa.edits.POLICIES.values():
         same = [vars(p) for p in EVERY.values() if type(p) is policy]
-        for name in set(same[0]) - {"seed", "greedy", "hops", "bins", "max_subgraphs"}:
+        for name in set(same[0]) - {"seed", "greedy", "hops", "bins", "max_subgraphs", "pairs"}:
             assert len({repr(params[name]) for params in same}) > 1, f"{policy.__name__}: {name}"
     graphs = check_graphs(_graphs(PLAIN, 0))
     assert {name for name, policy in EVERY.items() if policy.edits(graphs).root is not None} == ROOTED

@@ -21,9 +21,10 @@ MAY = {part: set(CHAIN[:i]) for i, part in enumerate(CHAIN)}
 MAY["datasets"] = set()
 MAY["testing"] = {"graphs", "edits", "plan", "batch", "nn"}
 MAY["expressiveness"] = {"graphs", "edits", "plan", "batch", "nn"}
-MAY["report"] = set(CHAIN[:-1]) | {"datasets", "testing"}
+MAY["attribution"] = {"graphs", "edits", "plan", "batch", "nn"}
+MAY["report"] = set(CHAIN[:-1]) | {"attribution", "datasets", "testing"}
 for part in ("training", "cli"):
-    MAY[part] |= {"datasets", "testing", "report", "expressiveness"}
+    MAY[part] |= {"attribution", "datasets", "testing", "report", "expressiveness"}
 for part in ("training", "report", "cli"):  # they come after all that ``import enfa`` loads
     MAY[part] |= {"the public names", "__version__"}
 

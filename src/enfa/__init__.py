@@ -11,6 +11,7 @@ from enfa.lazy import lazily
 
 if TYPE_CHECKING:
     from enfa import testing
+    from enfa.attribution import Explanation, explain
     from enfa.batch import CompiledDataset, DataLoader
     from enfa.edits import (
         EdgeDeletion,
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
         NeighborMarking,
         NodeDeletion,
         NodeMarking,
+        PairMarking,
         Policy,
         Reconstruction,
         Subgraph,
@@ -32,10 +34,12 @@ if TYPE_CHECKING:
     from enfa.nn.bag.lift import lift
     from enfa.nn.bag.trace import trace
     from enfa.plan.step import Program
+    from enfa.training.checkpoint import load
 else:
     __getattr__, __dir__ = lazily(__name__, {
+        "enfa.attribution": "Explanation explain",
         "enfa.batch": "CompiledDataset DataLoader",
-        "enfa.edits": "EdgeDeletion EdgeMarking EgoNets MostCentral NeighborMarking NodeDeletion NodeMarking Policy "
+        "enfa.edits": "EdgeDeletion EdgeMarking EgoNets MostCentral NeighborMarking NodeDeletion NodeMarking PairMarking Policy "
         "Reconstruction Subgraph Subsample",
         "enfa.expressiveness": "Power power",
         "enfa.nn": "DSGNN DSSGNN GNNAK I2GNN IDGNN NGNN SSWLGNN SUN CountedBatchNorm Subgraphormer",
@@ -44,6 +48,7 @@ else:
         "enfa.nn.bag.lift": "lift",
         "enfa.nn.bag.trace": "trace",
         "enfa.plan.step": "Program",
+        "enfa.training.checkpoint": "load",
     })  # fmt: skip
 
 __version__ = "0.1.0"
@@ -64,10 +69,12 @@ __all__ = [
     "EdgeDeletion",
     "EdgeMarking",
     "EgoNets",
+    "Explanation",
     "MostCentral",
     "NeighborMarking",
     "NodeDeletion",
     "NodeMarking",
+    "PairMarking",
     "Policy",
     "Power",
     "Program",
@@ -78,7 +85,9 @@ __all__ = [
     "Subgraphormer",
     "Subsample",
     "compile",
+    "explain",
     "lift",
+    "load",
     "load_compiled",
     "make_plan",
     "power",

@@ -64,6 +64,9 @@ EVERY: dict[str, enfa.Policy] = {
     "ego distances": enfa.EgoNets(2, mark="distances"),
     "neighbors": enfa.NeighborMarking(1),
     "neighbor distances": enfa.NeighborMarking(1, mark="distances"),
+    "pairs": enfa.PairMarking(),
+    "pair distances": enfa.PairMarking(1, mark="distances"),
+    "pairs seen": enfa.PairMarking(1, hide=False),
     "3 nodes": enfa.Reconstruction(3, max_subgraphs=6, seed=1),
     "all but 2": enfa.Reconstruction(-2, max_subgraphs=6),
     "some marked": enfa.Subsample(enfa.NodeMarking(distances=2), count=2),
@@ -73,7 +76,8 @@ EVERY: dict[str, enfa.Policy] = {
 }
 ROOTED = {
     "mark", "edge", "distances", "edge marking", "edge degrees", "edge distances", "ego", "ego mark", "ego isolate",
-    "ego distances", "neighbors", "neighbor distances", "some marked", "some edges", "central", "central ego",
+    "ego distances", "neighbors", "neighbor distances", "pairs", "pair distances", "pairs seen", "some marked",
+    "some edges", "central", "central ego",
 }  # fmt: skip
 
 ConvMaker = Callable[[int, int], nn.Module]

@@ -118,6 +118,16 @@ class CompiledDataset:
         """
         ids = self.positions(graphs)
         subs = None if draw is None else self.checked_draw(draw).draw(self.sub_ptr, ids, epoch, score, places)
+        return self._cut(ids, subs, places)
+
+    def part(self, subs: np.ndarray) -> Plan:
+        """The plan of some compiled subgraphs, by their numbers, ascending: of their graphs, with bags of these alone."""
+        if self.rows is not None:
+            self.slicer.check_draw()
+        subs = np.asarray(subs, np.int64)
+        return self._cut(np.unique(np.searchsorted(self.sub_ptr, subs, side="right") - 1), subs)
+
+    def _cut(self, ids: np.ndarray, subs: np.ndarray | None, places: np.ndarray | None = None) -> Plan:
         if self.rows is not None:
             with SLICING:
                 plan = self.labelled(self.slicer.plan(ids, subs))

@@ -22,6 +22,7 @@ COMMANDS = {
     "brec": ("studies", "Train a network for every pair of BREC, and test whether it tells the pair apart."),
     "compile": ("data", "Compile a dataset of any size, shard by shard, into a folder or URL."),
     "demo": ("studies", "The whole idea in half a minute, on graphs made here."),
+    "explain": ("training", "Which atoms or nodes a prediction comes from: a picture, and JSON."),
     "inspect": ("studies", "What the bags of a dataset cost, and what is shared, before any training."),
     "power": ("studies", "Which graphs some weights of a model class tell apart; nothing is trained."),
     "predict": ("training", "Predict with a trained model: a CSV file with a line per graph."),

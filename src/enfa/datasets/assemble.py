@@ -8,9 +8,9 @@ import torch
 from enfa.datasets.benchmark import REGRESSION, Benchmark, Channels, Level, Metric, Task
 from enfa.datasets.flat import FlatGraphs
 
-__all__ = ["assemble", "labels_from"]
+__all__ = ["METRICS", "assemble", "channels_of", "labels_from"]
 
-_METRICS: dict[Task, Metric] = {"multiclass": "accuracy", "binary": "rocauc", "regression": "mae"}
+METRICS: dict[Task, Metric] = {"multiclass": "accuracy", "binary": "rocauc", "regression": "mae"}
 
 
 def assemble(
@@ -49,14 +49,14 @@ def assemble(
         labels = ((y.reshape(labels.shape) - mean) / std).astype(np.float32)
     edge_kinds = None
     if flat.edge_attr is not None:
-        edge_kinds = _channels(flat.source, "edge_attr", flat.edge_attr, edge_channels)
+        edge_kinds = channels_of(flat.source, "edge_attr", flat.edge_attr, edge_channels)
     return Benchmark(
         name=name,
         graphs=flat.graphs(torch.from_numpy(labels), level),
-        metric=metric or _METRICS[task],
+        metric=metric or METRICS[task],
         task=task,
         num_outputs=outputs,
-        in_channels=_channels(flat.source, "x", flat.x, in_channels),
+        in_channels=channels_of(flat.source, "x", flat.x, in_channels),
         edge_channels=edge_kinds,
         splits=splits,
         num_folds=num_folds,
@@ -98,7 +98,7 @@ def labels_from(
     return "multiclass", codes.astype(np.int64), len(classes)
 
 
-def _channels(source: str, what: str, values: np.ndarray, given: Channels | Sequence[int] | None) -> Channels:
+def channels_of(source: str, what: str, values: np.ndarray, given: Channels | Sequence[int] | None) -> Channels:
     columns = values.shape[1]
     if values.dtype.kind == "f":
         if given not in (None, columns):

@@ -135,6 +135,11 @@ class Policy:
             np.array(counts), triple(nodes), triple(edges), self.marks, self.edge_marks, np.array(keeps, bool), root
         )
 
+    def for_any_graph(self) -> Policy:
+        """What a model is traced with, on a graph that need not be one of the dataset: another policy, where the parameters of
+        this one are about its graphs."""
+        return self
+
     @classmethod
     def name(cls) -> str:
         """The class name as configuration files write it: NodeMarking is ``node_marking``."""

@@ -10,8 +10,8 @@ from torch_geometric.data import Data
 
 from enfa.batch.dataset import CompiledDataset
 from enfa.batch.shards.cache import memory_of
-from enfa.graphs.numbers import bytes_of
 from enfa.edits import Policy
+from enfa.graphs.numbers import bytes_of
 from enfa.nn.bag import compile
 from enfa.plan.slicing.alone import Lists, merged, rows_by_graph
 from enfa.report.program import program_for

@@ -19,6 +19,7 @@ from enfa.datasets import Benchmark, from_npz, load
 from enfa.datasets.benchmark import Channels
 from enfa.datasets.known import compact_file
 from enfa.datasets.official.compact import from_compact
+from enfa.datasets.one_graph import OneGraph
 from enfa.edits import Policy, Subsample
 from enfa.edits.policies import policy_from
 from enfa.nn.bag import ShardedDataset, trace
@@ -44,7 +45,7 @@ class Problem:
     std: list[float] | None = None
 
     @classmethod
-    def of(cls, data: Benchmark) -> Problem:
+    def of(cls, data: Benchmark | OneGraph) -> Problem:
         named: list[Any] = [None if v is None else list(v) for v in (data.targets, data.mean, data.std)]
         return cls(data.task, data.metric, data.num_outputs, data.in_channels, data.edge_channels, data.level, *named)
 
@@ -107,6 +108,10 @@ def make_model(config: Config, problem: Problem) -> nn.Module:
 
 def _check_level(config: Config, problem: Problem) -> None:
     """Outputs must be of what has labels."""
+    if problem.level in ("nodes", "links"):
+        if config.readout != "root":
+            raise ValueError(f"Expected readout root, because labels are those of {problem.level}, got {config.readout!r}")
+        return
     known = "root or node" if problem.level == "node" else "sum, mean or max"
     if (config.readout in ("root", "node")) != (problem.level == "node"):
         raise ValueError(f"Expected readout {known}, because labels are those of {problem.level}s, got {config.readout!r}")

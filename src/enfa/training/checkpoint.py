@@ -11,12 +11,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from enfa.training.build import Problem, make_model
+from enfa.nn.models.pretrained import CONFIG, load_pretrained
+from enfa.training.build import Problem, make_model, make_policy
 from enfa.training.settings.config import MODEL, RUNS_ON, Config
 
 __all__ = [
-    "FORMAT", "check_resumable", "check_same_model", "check_same_run", "check_weights", "load_checkpoint", "load_model",
-    "trained_on",
+    "FORMAT", "check_resumable", "check_same_model", "check_same_run", "check_weights", "load", "load_checkpoint",
+    "load_model", "trained_on",
 ]  # fmt: skip
 
 
@@ -142,14 +143,42 @@ def check_same_run(path: str | Path, checkpoint: dict[str, Any], config: Config)
 
 
 def load_model(path: str | Path) -> tuple[nn.Module, Config, Problem]:
-    """The trained model of a checkpoint, in evaluation mode, with its settings."""
+    """The trained model of a checkpoint, or of a folder that ``save_pretrained`` has written, in evaluation mode, with its
+    settings."""
+    if Path(path).is_dir():
+        return _model_of_folder(Path(path))
     checkpoint = load_checkpoint(path)
     config, problem = _config(checkpoint), Problem(**checkpoint["enfa"]["problem"])
     with _naming(path, checkpoint):
         model = make_model(config, problem)
     check_weights(path, checkpoint, nn.ModuleDict({"model": model}))
     model.load_state_dict({k.removeprefix("model."): v for k, v in checkpoint["state_dict"].items()})
+    told: Any = model
+    told.policy = make_policy(config)
+    told.task = {"problem": problem.to_dict(), "settings": config.to_dict(), "trained_on": trained_on(path)}
     return model.eval(), config, problem
+
+
+def _model_of_folder(folder: Path) -> tuple[nn.Module, Config, Problem]:
+    model: Any = load_pretrained(folder)
+    if model.task is None:
+        raise ValueError(
+            f"{folder}: Expected a model that enfa train has trained, got one that was saved without a task: what its "
+            f"outputs are is not known here"
+        )
+    try:
+        return model, Config.make(model.task["settings"]), Problem(**model.task["problem"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"{folder / CONFIG} has a damaged task, or one of another version: {error}") from error
+
+
+def load(path: str | Path) -> nn.Module:
+    """A model from a folder that ``model.save_pretrained`` has written, or from a checkpoint of ``enfa train``.
+
+    It is in evaluation mode. ``model.policy`` is the policy that it is for, and ``model.task`` what ``enfa train`` knows of its
+    outputs; None, where they were not saved with it.
+    """
+    return load_pretrained(path) if Path(path).is_dir() else load_model(path)[0]
 
 
 def trained_on(path: str | Path) -> str:
@@ -157,6 +186,9 @@ def trained_on(path: str | Path) -> str:
 
     Epochs count from 0, as in ``metrics.csv``.
     """
+    if Path(path).is_dir():
+        model: Any = load_model(path)[0]
+        return str(model.task.get("trained_on", "trained by enfa train"))
     checkpoint = load_checkpoint(path)
     config, curve = _config(checkpoint), checkpoint["enfa"]["curve"]
     parameters = ", ".join(f"{name}={value}" for name, value in config.policy_params.items())

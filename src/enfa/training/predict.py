@@ -17,6 +17,7 @@ from enfa.datasets import from_smiles
 from enfa.datasets.own import graphs_from_npz
 from enfa.training.build import Problem, compile_for
 from enfa.training.checkpoint import load_model
+from enfa.training.one_graph import predict_roots
 
 __all__ = ["predict", "read_graphs", "read_smiles"]
 
@@ -77,7 +78,9 @@ def predict(checkpoint: str | Path, path: Path, batch_size: int = 32) -> list[di
     Of numbers, each by its name (``y0``, ... where it has none), in the units that the data had before they were normalised;
     where they are those of nodes, a row per node.
     """
-    _, config, _ = load_model(checkpoint)
+    _, config, problem = load_model(checkpoint)
+    if problem.level in ("nodes", "links"):
+        return predict_roots(checkpoint, path, batch_size)
     graphs, smiles = read_graphs(path, config.use_node_attr)
     found, problem = probabilities(checkpoint, graphs, batch_size)
     rows = []

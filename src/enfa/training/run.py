@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 import yaml
+from torch import nn
 
 from enfa.batch.file.atomic import named
 from enfa.training.build import Problem, compile_for, open_benchmark
-from enfa.training.checkpoint import check_resumable, check_same_model, check_weights, load_checkpoint
+from enfa.training.checkpoint import check_resumable, check_same_model, check_weights, load, load_checkpoint
 from enfa.training.disk import write_json, write_text
+from enfa.training.finetune import fitted, start_from
 from enfa.training.loop.graphed import uses_graphs
 from enfa.training.metrics import NEAR, lower_is_better, mode
+from enfa.training.one_graph import compile_roots, labels_of_roots, open_one_graph
 from enfa.training.results.record import Record, hardware
 from enfa.training.settings.config import Config
 from enfa.training.settings.folder import BEST, LAST, check_place, folder_of
@@ -44,6 +47,7 @@ _ADVICE = (
     ".*overridden `transfer_batch_to_device`.*",
     ".*resuming from a checkpoint that ended before.*",
     ".*`training_step` returned `None`.*",
+    ".*in eval mode at the start of training.*",
 )
 
 
@@ -101,22 +105,39 @@ class Prepared:
     validates_on_test: bool
 
 
-def prepare(config: Config, progress: bool = False) -> Prepared:
+def prepare(config: Config, progress: bool = False, weights: nn.Module | None = None) -> Prepared:
+    """``weights``: the model whose weights are to fit in, which may know of more categories than the data have."""
     needs_lightning()
     from enfa.training.loop.data import Batches
     from enfa.training.loop.module import TrainingModule
 
     if config.threads is not None:
         torch.set_num_threads(config.threads)
+    if config.level != "graphs":
+        return _prepare_roots(config, progress, weights)
     data = open_benchmark(config)
     split = data.split(config.fold, config.fold_seed, validation=config.validation)
     for part, graphs in split.items():
         if not len(graphs):
             raise ValueError(f"{data.name}: the split {part!r} of fold {config.fold} is empty")
-    module = TrainingModule(config, Problem.of(data))
+    problem = Problem.of(data) if weights is None else fitted(Problem.of(data), weights)
+    module = TrainingModule(config, problem)
     compiled = compile_for(config, data.graphs, module.model, progress, data.level)
     tests = data.splits is None and config.validation == "test"
     return Prepared(module, Batches(config, compiled, split), tests)
+
+
+def _prepare_roots(config: Config, progress: bool, weights: nn.Module | None) -> Prepared:
+    """For nodes or links of one graph: the split is one of subgraphs."""
+    from enfa.training.loop.data import Batches
+    from enfa.training.loop.module import TrainingModule
+
+    data = open_one_graph(config)
+    problem = Problem.of(data) if weights is None else fitted(Problem.of(data), weights)
+    module = TrainingModule(config, problem)
+    compiled, about = compile_roots(config, data.graph, data.pairs, module.model, progress)
+    labels, split = labels_of_roots(data, about)
+    return Prepared(module, Batches(config, compiled, split, labels), False)
 
 
 def _logger(folder: Path) -> Any:
@@ -199,10 +220,12 @@ def fit(config: Config, *, resume: bool = False, progress: bool = True, deadline
     checkpoint = load_checkpoint(last) if resume else None
     if checkpoint is not None:
         check_resumable(last, checkpoint, config)
-    run = prepare(config, progress)
+    run = prepare(config, progress, None if config.init is None else load(last if resume else config.init))
     if checkpoint is not None:
         check_same_model(last, checkpoint, config, run.module.problem)
         check_weights(last, checkpoint, run.module)
+    elif config.init is not None:
+        start_from(config.init, run.module.model, print if not _started_by_another() else lambda _: None)
     with _quietly(), _naming(folder):
         trainer = _trainer(config, run.module.problem.metric, folder, progress, deadline)
         if trainer.is_global_zero:
@@ -230,7 +253,7 @@ def evaluate(config: Config, checkpoint: str | Path | None = None, part: str = "
     """The score of a checkpoint (by default the run's best) on one part of the split."""
     path = folder_of(config) / BEST if checkpoint is None else Path(checkpoint)
     found = load_checkpoint(path)
-    run = prepare(config, progress)
+    run = prepare(config, progress, None if config.init is None else load(path))
     check_same_model(path, found, config, run.module.problem)
     check_weights(path, found, run.module)
     run.batches.split = {**run.batches.split, "test": run.batches.split[part]}

@@ -14,6 +14,7 @@ from typing import Any
 from enfa.training.build import open_benchmark
 from enfa.training.checkpoint import check_resumable, load_checkpoint
 from enfa.training.loop.graphed import workers
+from enfa.training.one_graph import open_one_graph
 from enfa.training.results.collect import Results
 from enfa.training.results.record import Record
 from enfa.training.run import LAST, fit, folder_of, needs_lightning
@@ -52,16 +53,17 @@ def plan_jobs(
     names = [config.name for config in configs]
     if len(set(names)) < len(names):
         raise ValueError(f"Expected configs with different names, got {', '.join(names)}")
-    counts: dict[tuple[str, str], int] = {}
+    counts: dict[tuple[str, str, str], int] = {}
     jobs, results = [], []
     for config in configs:
         if config.devices > 1:
             raise ValueError(f"{config.name}: a sweep runs each model on one device, got devices={config.devices}")
         of = Results.open(folder, config)
         results.append(of)
-        key = config.dataset, config.root
+        key = config.dataset, config.root, config.level
         if key not in counts:
-            counts[key] = open_benchmark(config).num_folds
+            data = open_benchmark(config) if config.level == "graphs" else open_one_graph(config)
+            counts[key] = data.num_folds
         chosen = range(counts[key]) if folds is None else folds
         for seed in seeds:
             for fold in chosen:

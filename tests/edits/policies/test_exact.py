@@ -25,6 +25,7 @@ EVERY = {
     "ego 1 mark isolate": enfa.EgoNets(1, mark=True, isolate=True),
     "ego 2 distances": enfa.EgoNets(2, mark="distances"),
     "neighbors": enfa.NeighborMarking(2),
+    "pairs": enfa.PairMarking(2, mark="distances"),
     "most central": enfa.MostCentral(enfa.NodeMarking(), 2),
     "reconstruction 2": enfa.Reconstruction(2, max_subgraphs=6),
     "reconstruction 4": enfa.Reconstruction(4, max_subgraphs=9, seed=3),

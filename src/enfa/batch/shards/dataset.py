@@ -14,12 +14,12 @@ from torch_geometric.data import Data
 from enfa.batch.dataset import CompiledDataset
 from enfa.batch.positions import positions
 from enfa.batch.shards.cache import Shards, memory_of
-from enfa.graphs.numbers import bytes_of
 from enfa.batch.shards.folder import Folder
 from enfa.batch.shards.manifest import Manifest
 from enfa.batch.shards.opened import Opened, Reader
 from enfa.batch.shards.order import Windows
 from enfa.edits import Policy, Subsample
+from enfa.graphs.numbers import bytes_of
 from enfa.plan.cutting.cut import Cutter
 from enfa.plan.table import Plan
 

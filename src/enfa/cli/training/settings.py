@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from enfa.training.settings.config import Config, settings
 from enfa.training.settings.early import check_early
@@ -15,8 +16,8 @@ EPILOG = "Settings, for config files and key=value, with their defaults:\n\n" + 
 )
 
 
-def config_of(path: Path, overrides: list[str] | None) -> Config:
+def config_of(path: Path, overrides: list[str] | None, **options: Any) -> Config:
     """The settings of a run, of which all that can be is checked before PyTorch is imported."""
-    config = read_config(path, overrides or [])
+    config = read_config(path, overrides or [], **options)
     check_early(config)
     return config

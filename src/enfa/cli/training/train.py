@@ -15,16 +15,21 @@ __all__ = ["EPILOG", "train"]
 
 
 def train(
-    config: Annotated[Path, typer.Argument(help="A YAML file of settings.", show_default=False)],
+    config: Annotated[
+        Path, typer.Argument(help="A YAML file of settings, or an .npz file, which is trained on.", show_default=False)
+    ],
     overrides: Annotated[
         list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Settings that replace the file's.")
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option(help="nodes or links of one graph: the setting level.", show_default="graphs")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue from the run's last checkpoint.")] = False,
     progress: Annotated[bool, typer.Option(help="Show progress bars.")] = True,
 ) -> None:
     """Train one model. Checkpoints (best.ckpt, last.ckpt) and logs go to OUT/NAME/fold-F-seed-S. Ctrl-C loses at most
     the epoch it falls into; --resume goes on from there, to the same weights as without the break."""
-    settings, console = config_of(config, overrides), Console()
+    settings, console = config_of(config, overrides, **({} if task is None else {"level": task})), Console()
     folder = folder_of(settings)
     check_place(settings, resume)
     from enfa.training.run import fit  # and PyTorch, which no mistake above had to wait for

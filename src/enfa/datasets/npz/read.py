@@ -12,14 +12,14 @@ from enfa.datasets.flat import FlatGraphs
 __all__ = ["flat_graphs", "read_npz", "splits_of"]
 
 
-def read_npz(path: Path, also: Sequence[str] = ("y",)) -> dict[str, np.ndarray]:
-    """All arrays of a file, which must hold those of the graphs, and ``also``. Nothing is unpickled."""
+def read_npz(path: Path, also: Sequence[str] = ("y",), graphs: bool = True) -> dict[str, np.ndarray]:
+    """All arrays of a file, which must hold those of the graphs (if ``graphs``), and ``also``. Nothing is unpickled."""
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {key: file[key] for key in file.files}
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError) as error:
         raise ValueError(f"{path} is cut short, or is no .npz file of plain arrays ({error})") from error
-    for key in ("num_nodes", "num_edges", "edges", *also):
+    for key in (*(("num_nodes", "num_edges", "edges") if graphs else ()), *also):
         if key not in arrays:
             raise ValueError(f"{path}: expected an array {key!r}, got only {sorted(arrays)}")
     return arrays

@@ -12,6 +12,7 @@ from enfa.edits.policies.most_central import MostCentral
 from enfa.edits.policies.neighbor_marking import NeighborMarking
 from enfa.edits.policies.node_deletion import NodeDeletion
 from enfa.edits.policies.node_marking import NodeMarking
+from enfa.edits.policies.pair_marking import PairMarking
 from enfa.edits.policies.reconstruction import Reconstruction
 from enfa.edits.policies.subsample import Subsample
 from enfa.edits.policy import Policy
@@ -26,6 +27,7 @@ POLICIES: dict[str, type[Policy]] = {
     "edge_marking": EdgeMarking,
     "ego_nets": EgoNets,
     "neighbor_marking": NeighborMarking,
+    "pair_marking": PairMarking,
     "reconstruction": Reconstruction,
     "subsample": Subsample,
     "most_central": MostCentral,

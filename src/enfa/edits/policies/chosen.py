@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 from enfa.edits.policy import Policy
 
 __all__ = ["Chosen"]
@@ -19,6 +21,11 @@ class Chosen(Policy):
     @property
     def edge_marks(self) -> tuple[tuple[float, ...], ...]:  # type: ignore[override]
         return self.policy.edge_marks
+
+    def for_any_graph(self) -> Policy:
+        other = copy(self)
+        other.policy = self.policy.for_any_graph()
+        return other
 
     @property
     def params(self) -> dict[str, object]:

@@ -117,12 +117,13 @@ B = TypeVar("B", bound=TracingBag)
 def traced(model: nn.Module, graphs: GraphSet, policy: Policy, graph_attr: dict[str, Tensor], cls: type[B]) -> B:
     """The bag that the model was run on, with what it noted."""
     small, place = _small(graphs)
-    edits = edits_by(policy, small)
+    anywhere = policy.for_any_graph() if isinstance(policy, Policy) else policy
+    edits = edits_by(anywhere, small)
     if edits.root is None and not len(edits.node) and not len(edits.edge):  # nothing to edit here, but maybe in others
         every = edits_by(policy, graphs)
         if every.root is not None:
             small, place = _small(graphs, int(every.graph[np.argmax(every.root[:, 0] >= 0)]))
-            edits = edits_by(policy, small)
+            edits = edits_by(anywhere, small)
             if edits.root is None:  # it finds nothing in a piece of that graph either
                 edits = replace(edits, root=np.full((edits.num_subgraphs, every.root.shape[1]), -1))
     written = Written(small, edits, True)

@@ -8,6 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from enfa.batch import DataLoader
+from enfa.batch.parts import SubgraphLoader
 from enfa.batch.shards.dataset import Compiled
 from enfa.batch.static.packed import PackedLoader
 from enfa.training.build import training_draw
@@ -22,8 +23,12 @@ __all__ = ["Batches"]
 class Batches(pl.LightningDataModule):
     """The loaders of one split. In distributed training every rank gets its part of every batch."""
 
-    def __init__(self, config: Config, compiled: Compiled, split: dict[str, np.ndarray]) -> None:
+    def __init__(
+        self, config: Config, compiled: Compiled, split: dict[str, np.ndarray], labels: Tensor | None = None
+    ) -> None:
+        """``labels``: of all subgraphs, where the split is one of these."""
         super().__init__()
+        self.labels = labels
         self.config, self.compiled, self.split = config, compiled, split
         self._open: dict[str, PackedLoader] = {}
 
@@ -51,7 +56,7 @@ class Batches(pl.LightningDataModule):
         for loader in self._open.values():
             loader.close()
 
-    def _loader(self, part: str) -> DataLoader | Chunks:
+    def _loader(self, part: str) -> DataLoader | SubgraphLoader | Chunks:
         c, trainer = self.config, self.trainer
         if part != "test" and trainer is not None and cast(TrainingModule, trainer.lightning_module).graphed:
             return self._packed(part)
@@ -59,6 +64,9 @@ class Batches(pl.LightningDataModule):
         needs = None
         if trainer is not None and trainer.strategy.root_device.type != "cpu":
             needs = self.compiled.program.needs
+        if self.labels is not None:
+            chosen = self.labels, self.split[part]
+            return SubgraphLoader(self.compiled, *chosen, c.batch_size, part == "train", c.seed, workers(c), needs)
         return DataLoader(
             self.compiled,
             c.batch_size,
@@ -72,11 +80,11 @@ class Batches(pl.LightningDataModule):
             draw=training_draw(c) if part == "train" else None,
         )
 
-    def train_dataloader(self) -> DataLoader | Chunks:
+    def train_dataloader(self) -> DataLoader | SubgraphLoader | Chunks:
         return self._loader("train")
 
-    def val_dataloader(self) -> DataLoader | Chunks:
+    def val_dataloader(self) -> DataLoader | SubgraphLoader | Chunks:
         return self._loader("valid")
 
-    def test_dataloader(self) -> DataLoader | Chunks:
+    def test_dataloader(self) -> DataLoader | SubgraphLoader | Chunks:
         return self._loader("test")

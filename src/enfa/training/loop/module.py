@@ -27,6 +27,7 @@ from enfa.training.loop.lightning import pl
 from enfa.training.loop.schedule import Plateau, make_schedule
 from enfa.training.score import make_metric, summed_loss
 from enfa.training.settings.config import Config
+from enfa.training.settings.freeze import frozen_modules
 
 __all__ = ["TrainingModule", "moved"]
 
@@ -51,6 +52,9 @@ class TrainingModule(pl.LightningModule):
         super().__init__()
         self.config, self.problem = config, problem
         self.model = make_model(config, problem)
+        self._frozen = tuple(frozen_modules(self.model, config.freeze))
+        for module in self._frozen:
+            module.requires_grad_(False)
         self.loss_name = config.loss or ("l1" if problem.metric == "mae" else "mse")
         if config.loss is not None and problem.task != "regression":
             raise ValueError(f"Expected no loss={config.loss} where labels are no numbers, got a {problem.task} task")
@@ -73,6 +77,14 @@ class TrainingModule(pl.LightningModule):
         self._of: list[np.ndarray] = []  # and their graphs
         self._lr = self._valid = float("nan")
         self._began, self._earlier = time.monotonic(), 0.0
+        self.train()
+
+    def train(self, mode: bool = True) -> TrainingModule:
+        """What is frozen stays as it is, its norms' statistics, too: it is in evaluation mode."""
+        super().train(mode)
+        for module in self._frozen:
+            module.eval()
+        return self
 
     @property
     def seconds(self) -> float:
@@ -98,7 +110,7 @@ class TrainingModule(pl.LightningModule):
     def labels_of(self, plan: Plan) -> Tensor:
         """A row for each output: of graphs or nodes, or of the nodes that subgraphs have as their roots."""
         assert plan.y is not None
-        if self.problem.level == "graph" or self.config.readout != "root":
+        if self.problem.level != "node" or self.config.readout != "root":
             return plan.y
         roots = root_nodes(plan)  # type: ignore[arg-type]
         if roots.ndim != 1:
@@ -213,7 +225,8 @@ class TrainingModule(pl.LightningModule):
             captured = {"fused": True, "capturable": True}
         # a rate that a captured step is to follow has to be a tensor from the start: schedulers then change it in place
         lr = torch.tensor(c.lr, device=self.device) if captured else c.lr
-        optimiser = torch.optim.Adam(self.model.parameters(), lr=lr, weight_decay=c.weight_decay, **captured)
+        learnt = [p for p in self.model.parameters() if p.requires_grad]
+        optimiser = torch.optim.Adam(learnt, lr=lr, weight_decay=c.weight_decay, **captured)
         schedule = make_schedule(c, optimiser, self.problem.metric)
         watched = {"monitor": "valid/score"} if isinstance(schedule, Plateau) else {}
         return {"optimizer": optimiser, "lr_scheduler": {"scheduler": schedule, "interval": "epoch", **watched}}

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from enfa.nn.models.arguments import arguments
 from enfa.nn.models.registry import DEFAULTS, MODELS
-
-if TYPE_CHECKING:
-    from torch import nn
 
 __all__ = ["GIVEN", "OWN_DEFAULT", "SETTINGS", "arguments", "default_of"]
 
@@ -20,21 +17,6 @@ SETTINGS = (
 OWN_DEFAULT = ("conv", "readout", "bag", "jk", "residual")
 # What data and policy say.
 GIVEN = ("in_channels", "out_channels", "edge_channels", "mark_channels", "edge_mark_channels")
-
-
-def arguments(cls: type[nn.Module]) -> dict[str, inspect.Parameter]:
-    """All arguments of a constructor, also those that it hands on to its parents' as ``**options``."""
-    found: dict[str, inspect.Parameter] = {}
-    for base in cls.__mro__:
-        if "__init__" not in vars(base):
-            continue
-        params = list(inspect.signature(vars(base)["__init__"]).parameters.values())[1:]
-        for param in params:
-            if param.kind in (param.POSITIONAL_OR_KEYWORD, param.KEYWORD_ONLY):
-                found.setdefault(param.name, param)
-        if not any(param.kind == param.VAR_KEYWORD for param in params):
-            break
-    return found
 
 
 def default_of(model: str, name: str) -> Any:

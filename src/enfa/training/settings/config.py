@@ -11,6 +11,7 @@ from enfa.graphs.names import check_file_name, unknown
 from enfa.graphs.numbers import bytes_of, real, whole
 from enfa.nn.models.registry import MODELS
 from enfa.training.settings.arguments import OWN_DEFAULT, default_of
+from enfa.training.settings.freeze import groups
 from enfa.training.settings.types import checked, described
 
 __all__ = ["Config", "settings"]
@@ -48,6 +49,9 @@ class Config:
         "for an .npz file: another than its labels suggest (mae, mse and r2 for numbers)", None
     )
     target: str | None = _setting("of a dataset with several targets, one by its name (None: all of them)", None)
+    level: Literal["graphs", "nodes", "links"] = _setting(
+        "what is predicted; nodes and links of one graph in an .npz file (PyG's Planetoid layout), with readout root", "graphs"
+    )
     use_node_attr: bool = _setting("read the continuous node attributes of a TU dataset or .npz file too", False)
     fold: int = _setting("which fold is tested", 0)
     fold_seed: int = _setting("which drawing of the folds", 0)
@@ -77,6 +81,11 @@ class Config:
     jk: str | None = _setting(f"jumping knowledge: last, concat or sum {_OWN}", None)
     residual: bool | None = _setting(f"add each layer's input {_OWN}", None)
     share: Literal["dataset", "graph"] | None = _setting("how far rows are shared (None: graph with dropout)", None)
+
+    init: str | None = _setting(
+        "start from the weights in a folder of save_pretrained, or a checkpoint; without its head, where sizes differ", None
+    )
+    freeze: str | None = _setting("what of init stays as it is: encoder, layers (with a comma: both), or 'all but head'", None)
 
     plan: Literal["distinct", "ego", "full"] = _setting("how the same numbers are computed", "distinct")
     cache: str | None = _setting("folder for compiled datasets (None: compile every time)", None)
@@ -150,6 +159,12 @@ class Config:
         bytes_of(self.shard_memory)
         if self.shards is not None and self.cache is not None:
             raise ValueError(f"Expected either cache or shards, got cache={self.cache!r}, shards={self.shards!r}")
+        if self.freeze is not None:
+            if self.init is None:
+                raise ValueError(f"Expected init beside freeze, whose weights are to stay, got freeze={self.freeze!r} alone")
+            groups(self.freeze)
+        if self.level != "graphs":
+            self._check_one_graph()
         if self.min_lr > self.lr:
             raise ValueError(f"Expected min_lr <= lr, got {self.min_lr} and {self.lr}")
         if self.schedule == "plateau" and self.lr_decay >= 1:
@@ -168,6 +183,15 @@ class Config:
             "policy": self.policy == "subsample",  # each epoch draws other sizes
         }
         return next((f"{name}={getattr(self, name)}" for name, is_wrong in wrong.items() if is_wrong), None)
+
+    def _check_one_graph(self) -> None:
+        """Refuse what has no meaning for the nodes or links of one graph."""
+        if not self.dataset.endswith(".npz"):
+            raise ValueError(f"Expected an .npz file of one graph for level={self.level}, got {self.dataset!r}")
+        if self.devices > 1 or self.max_rows is not None or self.use_node_attr or self.target is not None:
+            raise ValueError(f"Expected no devices, max_rows, use_node_attr or target with level={self.level}, got one of them")
+        if (self.policy == "pair_marking") != (self.level == "links"):
+            raise ValueError(f"Expected the policy pair_marking for links, and for these alone, got {self.policy}")
 
     @classmethod
     def make(cls, values: Mapping[str, Any]) -> Config:

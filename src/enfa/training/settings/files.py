@@ -60,13 +60,40 @@ def _mapping(name: str, value: Any) -> dict[str, Any]:
     return value
 
 
-def read_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
+# Settings for nodes and links of one graph where nothing else is said
+ONE_GRAPH: dict[str, dict[str, Any]] = {
+    "nodes": {"policy": "ego_nets", "policy_params": {"hops": 2, "mark": True}},
+    "links": {"policy": "pair_marking", "policy_params": {"hops": 1, "mark": "distances"}},
+}
+SHORT: dict[str, Any] = {
+    "readout": "root", "norm": "layer", "num_layers": 2, "batch_size": 256, "lr": 0.005, "epochs": 100, "early_stopping": 20,
+}  # fmt: skip
+
+
+def _of_npz(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no dataset file {path}")
+    return {"dataset": str(path)}
+
+
+def _with_defaults(values: dict[str, Any]) -> dict[str, Any]:
+    """Of nodes and links; a policy of one's own brings its own parameters."""
+    own = ONE_GRAPH.get(str(values.get("level")))
+    if own is None:
+        return values
+    if "policy" not in values:
+        values = {**values, **own, "policy_params": {**own["policy_params"], **values.get("policy_params", {})}}
+    return {**SHORT, **values}
+
+
+def read_config(path: str | Path, overrides: Sequence[str] = (), **options: Any) -> Config:
     """The settings of a file: its ``base``'s (a path beside it), then its own, then ``key=value`` overrides.
 
-    ``policy_params.isolate=true`` sets one entry of a mapping.
+    ``policy_params.isolate=true`` sets one entry of a mapping. An ``.npz`` file is a config with that dataset. ``options`` are
+    further overrides, by name.
     """
     path = Path(path)
-    values = {"name": path.stem, **_read(path)}
+    values = {"name": path.stem, **(_of_npz(path) if path.suffix == ".npz" else _read(path))}
     try:
         for text in overrides:
             key, value = _override(text)
@@ -75,9 +102,9 @@ def read_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
                 Config.make({"dataset": "", outer: {}})  # the setting exists, and is a mapping
                 value, key = {**_mapping(outer, values.get(outer, {})), inner: value}, outer
             values[key] = value
-        return Config.make(values)
+        return Config.make(_with_defaults(values | options))
     except ValueError as error:
-        if overrides:
+        if overrides or options:
             read_config(path)  # says so where the file itself is wrong
         where = f"{path} with {' '.join(overrides)}" if overrides else path
         raise ValueError(f"{where}: {error}") from error

@@ -1,0 +1,105 @@
+"""Nodes and links of one graph: every labelled node, or pair of nodes, is the root of a subgraph, and batches are of these."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from enfa.batch.dataset import CompiledDataset
+from enfa.batch.parts import SubgraphLoader
+from enfa.datasets.one_graph import OneGraph, graph_from_npz, links_from_npz, nodes_from_npz
+from enfa.edits import Policy
+from enfa.edits.policies import policy_from
+from enfa.graphs import check_graphs
+from enfa.nn.bag import compile as compile_dataset
+from enfa.nn.bag import trace
+from enfa.training.build import make_policy
+from enfa.training.checkpoint import load_model
+from enfa.training.settings.config import Config
+
+__all__ = ["compile_roots", "labels_of_roots", "open_one_graph", "predict_roots"]
+
+
+def open_one_graph(config: Config) -> OneGraph:
+    path = Path(config.dataset)
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no dataset file {path}")
+    if config.level == "nodes":
+        return nodes_from_npz(path, metric=config.metric, fold=config.fold)
+    return links_from_npz(path, metric=config.metric, seed=config.fold_seed)
+
+
+def policy_for(config: Config, pairs: np.ndarray | None) -> Policy:
+    """The policy of a config, for some pairs where it is about these."""
+    if pairs is None:
+        return make_policy(config)
+    if "pairs" in config.policy_params:
+        raise ValueError("Expected no pairs among policy_params, because the dataset has them, got some")
+    return policy_from(config.policy, **config.policy_params, pairs=[pairs])
+
+
+def compile_roots(
+    config: Config, graph: Data, pairs: np.ndarray | None, model: nn.Module, progress: bool = False
+) -> tuple[CompiledDataset, np.ndarray]:
+    """The compiled graph, and for every subgraph the node, or the number of the pair, that it is about."""
+    policy = policy_for(config, pairs)
+    steps = trace(model, [graph], policy).steps
+    if any(step.kind == "nodes" or step.along == "subgraphs" for step in steps):
+        raise ValueError(
+            f"Expected model=ds for nodes and links of one graph, whose subgraphs are batched, got {config.model}, whose rows "
+            f"read other subgraphs"
+        )
+    roots = policy.edits(check_graphs([graph])).root
+    if pairs is None:
+        if roots is None or roots.shape[1] != 1 or len(np.unique(roots)) != len(roots) or roots.min() < 0:
+            raise ValueError(f"Expected a policy with one subgraph for every node, such as ego_nets, got {config.policy}")
+        about = roots[:, 0]
+    else:
+        about = np.arange(len(pairs))
+    # with BatchNorm all rows of a batch count, which whole bags do not tell of their parts
+    compiled = compile_dataset(
+        [graph], policy, model, config.cache, progress, kind=config.plan, threads=config.threads, ahead=config.norm != "batch"
+    )
+    return compiled, about
+
+
+def labels_of_roots(data: OneGraph, about: np.ndarray) -> tuple[Tensor, dict[str, np.ndarray]]:
+    """The label of every subgraph, and the subgraphs to train, validate and test on."""
+    place = np.full(len(data.labels), -1, np.int64)
+    place[about] = np.arange(len(about))
+    parts = {part: place[of] for part, of in data.parts.items()}
+    missing = next((of[at < 0][0] for of, at in zip(data.parts.values(), parts.values()) if (at < 0).any()), None)
+    if missing is not None:
+        raise ValueError(f"{data.name}: Expected a subgraph for every labelled node, got none for node {missing}")
+    return data.labels.index_select(0, torch.from_numpy(about)), parts
+
+
+@torch.no_grad()
+def predict_roots(checkpoint: str | Path, path: Path, batch_size: int) -> list[dict[str, Any]]:
+    """A row for every node of a graph, or for every pair in the file's array ``pairs``."""
+    model, config, problem = load_model(checkpoint)
+    config = replace(config, cache=None, threads=None)
+    graph, pairs = graph_from_npz(path)
+    if problem.level == "links" and pairs is None:
+        raise ValueError(f"{path}: Expected pairs of nodes to predict links for in an array 'pairs' [k, 2], got none")
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    compiled, about = compile_roots(config, graph, pairs if problem.level == "links" else None, model.to(device))
+    none = torch.zeros(compiled.num_subgraphs)
+    loader = SubgraphLoader(compiled, none, np.arange(compiled.num_subgraphs), batch_size)
+    logits = torch.cat([model(plan.to(device)).double().cpu() for plan in loader])
+    found = logits if problem.task == "regression" else logits.softmax(1) if problem.task == "multiclass" else logits.sigmoid()
+    rows: list[dict[str, Any]] = []
+    for root, each in zip(about.tolist(), found.tolist()):
+        row = {"node": root} if pairs is None or problem.level == "nodes" else dict(zip("uv", np.asarray(pairs)[root].tolist()))
+        if problem.task == "regression":
+            rows.append(row | {f"y{k}": value for k, value in enumerate(each)})
+            continue
+        chosen = {"class": max(range(len(each)), key=each.__getitem__)} if problem.task == "multiclass" else {}
+        rows.append({**row, **chosen, **{f"p{k}": round(p, 6) for k, p in enumerate(each)}})
+    return rows
