@@ -9,7 +9,7 @@ import numpy as np
 
 from enfa.datasets.flat import FlatGraphs
 
-__all__ = ["flat_graphs", "read_npz", "splits_of"]
+__all__ = ["flat_graphs", "read_npz", "splits_of", "stored"]
 
 
 def read_npz(path: Path, also: Sequence[str] = ("y",)) -> dict[str, np.ndarray]:
@@ -38,6 +38,10 @@ def flat_graphs(
         x=_features(path, arrays, use_node_attr),
         edge_attr=arrays.get("edge_attr"),
     )
+    if edges == "auto" and "directions" in arrays:
+        edges = str(arrays["directions"])
+        if edges not in ("once", "both"):
+            raise ValueError(f"{path}: expected directions to be 'once' or 'both', got {edges!r}")
     if edges == "auto":
         share = flat.share_reversed()
         if share not in (0.0, 1.0):
@@ -71,3 +75,8 @@ def splits_of(arrays: Mapping[str, np.ndarray], prefix: str = "split_") -> dict[
     if "val" in there:
         there["valid"] = there.pop("val")
     return there or None
+
+
+def stored(arrays: Mapping[str, np.ndarray], key: str) -> list[int] | None:
+    """How many categories columns have, where the file says so."""
+    return arrays[key].astype(np.int64).reshape(-1).tolist() if key in arrays else None
