@@ -71,7 +71,7 @@ def parse(text: str) -> tuple[Any, str]:
         return (molecule, "") if molecule.GetNumAtoms() else (None, "no atoms")
     rough = Chem.MolFromSmiles(text, sanitize=False)
     problems = [] if rough is None else Chem.DetectChemistryProblems(rough)
-    return None, "; ".join(problem.Message() for problem in problems) or "no SMILES"
+    return None, "; ".join(problem.Message() for problem in problems) or "no SMILES string"
 
 
 def graph_of(molecule: Any) -> Data:

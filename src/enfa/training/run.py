@@ -17,6 +17,7 @@ import torch
 import yaml
 
 from enfa.batch.file.atomic import named
+from enfa.datasets import Benchmark
 from enfa.training.build import Problem, compile_for, open_benchmark
 from enfa.training.checkpoint import check_resumable, check_same_model, check_weights, load_checkpoint
 from enfa.training.disk import write_json, write_text
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from enfa.training.loop.lightning import pl
     from enfa.training.loop.module import TrainingModule
 
-__all__ = ["BEST", "LAST", "evaluate", "fit", "folder_of", "prepare"]
+__all__ = ["BEST", "LAST", "check_folder", "evaluate", "fit", "folder_of", "prepare"]
 
 BEST, LAST = "best.ckpt", "last.ckpt"
 _PRECISION: dict[str, Any] = {"32": "32-true", "64": "32-true", "bf16": "bf16-mixed", "16": "16-mixed"}
@@ -107,14 +108,15 @@ class Prepared:
     validates_on_test: bool
 
 
-def prepare(config: Config, progress: bool = False) -> Prepared:
+def prepare(config: Config, progress: bool = False, data: Benchmark | None = None) -> Prepared:
+    """``data`` is the config's dataset, where it has been read already."""
     needs_lightning()
     from enfa.training.loop.data import Batches
     from enfa.training.loop.module import TrainingModule
 
     if config.threads is not None:
         torch.set_num_threads(config.threads)
-    data = open_benchmark(config)
+    data = open_benchmark(config) if data is None else data
     split = data.split(config.fold, config.fold_seed, validation=config.validation)
     for part, graphs in split.items():
         if not len(graphs):
@@ -195,25 +197,39 @@ def _started_by_another() -> bool:
     return int(os.environ.get("LOCAL_RANK", 0)) > 0
 
 
-def fit(config: Config, *, resume: bool = False, progress: bool = True, deadline: float | None = None) -> Record | None:
+def check_folder(config: Config, resume: bool) -> None:
+    """Refuse to write over a run, or to go on with one that is not there."""
+    folder = folder_of(config)
+    there = (folder / LAST).exists()
+    if there and not resume and not _started_by_another():
+        raise ValueError(f"{folder} holds a run already: --resume continues it; another 'out' or 'name' keeps both")
+    if resume and not there:
+        raise FileNotFoundError(f"There is no run to resume in {folder}")
+
+
+def fit(
+    config: Config,
+    *,
+    resume: bool = False,
+    progress: bool = True,
+    deadline: float | None = None,
+    data: Benchmark | None = None,
+) -> Record | None:
     """Train, and return the run's record; None in processes that only helped.
 
     ``deadline`` (of ``time.monotonic``) ends the run at the end of the epoch in which it passes. An
-    interrupted run loses the epoch it was in (see LastCheckpoint).
+    interrupted run loses the epoch it was in (see LastCheckpoint). ``data`` as in ``prepare``.
     """
     folder = folder_of(config)
     last = folder / LAST
-    if last.exists() and not resume and not _started_by_another():
-        raise ValueError(f"{folder} holds a run already: --resume continues it; another 'out' or 'name' keeps both")
-    if resume and not last.exists():
-        raise FileNotFoundError(f"There is no run to resume in {folder}")
+    check_folder(config, resume)
     there = torch.cuda.device_count()
     if config.accelerator == "gpu" and there < config.devices:
         raise ValueError(f"Expected GPUs for accelerator=gpu and devices={config.devices}, PyTorch sees {there}")
     checkpoint = load_checkpoint(last) if resume else None
     if checkpoint is not None:
         check_resumable(last, checkpoint, config)
-    run = prepare(config, progress)
+    run = prepare(config, progress, data)
     if checkpoint is not None:
         check_same_model(last, checkpoint, config, run.module.problem)
         check_weights(last, checkpoint, run.module)

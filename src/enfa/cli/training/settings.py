@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from enfa.training.settings.config import Config, settings
 from enfa.training.settings.files import read_config
@@ -14,5 +15,5 @@ SETTINGS = "Settings, for config files and key=value, with their defaults:\n\n" 
 )
 
 
-def config_of(path: Path, overrides: list[str] | None) -> Config:
-    return read_config(path, overrides or [])
+def config_of(path: Path, overrides: list[str] | None, **options: Any) -> Config:
+    return read_config(path, overrides or [], **options)

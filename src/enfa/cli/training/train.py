@@ -1,40 +1,105 @@
-"""``enfa train``: one run."""
+"""``enfa train``: one run, or several seeds of it."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
+from enfa.cli.training.bad_rows import listing, say
 from enfa.cli.training.settings import config_of
-from enfa.training.run import LAST, fit, folder_of
+from enfa.datasets import Benchmark
+from enfa.datasets.own import BadRow
+from enfa.training.build import open_benchmark
+from enfa.training.ensemble import fit_ensemble
+from enfa.training.metrics import in_units
+from enfa.training.results.record import Record
+from enfa.training.run import LAST, check_folder, fit, folder_of, needs_lightning
+from enfa.training.settings.config import Config
 
 __all__ = ["train"]
 
 
 def train(
-    config: Annotated[Path, typer.Argument(help="A YAML file of settings.", show_default=False)],
+    config: Annotated[
+        Path, typer.Argument(help="A YAML file of settings, or a .csv file of molecules.", show_default=False)
+    ],
     overrides: Annotated[
         list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Settings that replace the file's.")
+    ] = None,
+    smiles: Annotated[
+        str | None, typer.Option(help="The column of SMILES strings.", show_default="the one named so")
+    ] = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(help="A column to learn; may be given several times.", show_default="the one other column"),
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option(help="classification, regression, or auto to see which.", show_default="auto")
+    ] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(help="random, scaffold, or column:NAME, which says train, valid or test.", show_default="random"),
+    ] = None,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out rows that cannot be read.")] = False,
+    seed: Annotated[int | None, typer.Option(help="Of weights, shuffling and dropout.", show_default="0")] = None,
+    ensemble: Annotated[
+        int | None, typer.Option(min=2, help="Train so many models, with seeds from --seed on.", show_default="one")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue from the run's last checkpoint.")] = False,
     progress: Annotated[bool, typer.Option(help="Show progress bars.")] = True,
 ) -> None:
-    """Train one model. Checkpoints (best.ckpt, last.ckpt) and logs go to OUT/NAME/fold-F-seed-S. Ctrl-C loses at most
-    the epoch it falls into; --resume goes on from there, to the same weights as without the break."""
-    settings, console = config_of(config, overrides), Console()
+    """Train one model, or an ensemble. Checkpoints (best.ckpt, last.ckpt) and logs go to OUT/NAME/fold-F-seed-S. Ctrl-C loses
+    at most the epoch it falls into; --resume goes on from there, to the same weights as without the break."""
+    options: dict[str, Any] = {"smiles": smiles, "targets": target, "task": task, "split": split, "seed": seed}
+    options = {name: value for name, value in options.items() if value not in (None, [])}
+    if skip_bad:
+        options["skip_bad"] = True
+    settings, console = config_of(config, overrides, **options), Console()
     folder = folder_of(settings)
+    needs_lightning()
+    if ensemble is None:
+        check_folder(settings, resume)
+    data = _opened(settings)
     try:
-        record = fit(settings, resume=resume, progress=progress)
+        if ensemble is not None:
+            folder = fit_ensemble(
+                settings, ensemble, resume=resume, progress=progress, data=data,
+                report=lambda each, record: _say(console, record, data, f"seed {each.seed}: "),
+            )  # fmt: skip
+        else:
+            record = fit(settings, resume=resume, progress=progress, data=data)
+            if record is None:
+                return
+            _say(console, record, data)
     except (KeyboardInterrupt, SystemExit):
         kept = f"{folder / LAST} is kept: --resume continues it." if (folder / LAST).exists() else "Nothing was saved yet."
+        if ensemble is not None:
+            kept = "What was saved is kept: --resume continues it."
         Console(stderr=True).print(f"Interrupted. {kept}", markup=False, soft_wrap=True)
         raise typer.Exit(130) from None
-    if record is None:
-        return
-    score = f"best validation {record.metric} {record.valid:.4f} in epoch {record.best_epoch}"
-    tested = "" if record.test is None else f", test {record.metric} there {record.test:.4f}"
-    console.print(f"{record.ended}: {record.epochs} epochs in {record.seconds:.0f} s; {score}{tested}", markup=False)
     console.print(f"{folder}", markup=False, soft_wrap=True)
+
+
+def _opened(config: Config) -> Benchmark:
+    """The dataset, and a word on rows that were left out."""
+    console, unread = Console(stderr=True), Path(config.out) / config.name / "bad_rows.csv"
+
+    def report(bad: list[BadRow], unlabelled: int) -> None:
+        say(bad, unread)
+        if bad:
+            console.print(f"{len(bad)} rows could not be read and are left out", soft_wrap=True)
+        if unlabelled:
+            console.print(f"{unlabelled} molecules have no label and are left out", soft_wrap=True)
+
+    with listing(unread):
+        return open_benchmark(config, report)
+
+
+def _say(console: Console, record: Record, data: Benchmark, which: str = "") -> None:
+    units = in_units(record.metric, data.std, data.targets)
+    score = f"best validation {record.metric} {record.valid:.4f} in epoch {record.best_epoch}"
+    tested = "" if record.test is None else f", test {record.metric} there {record.test:.4f}{units(record.test)}"
+    console.print(f"{which}{record.ended}: {record.epochs} epochs in {record.seconds:.0f} s; {score}{tested}", markup=False)

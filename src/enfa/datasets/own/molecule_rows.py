@@ -45,7 +45,10 @@ def smiles_column(table: Table, given: str | None = None) -> str:
 
 def _alike(table: Table) -> list[str]:
     """Columns that read as molecules in most of the first rows. A number does, too: nothing is taken for it unasked."""
-    needs_rdkit()
+    try:
+        needs_rdkit()
+    except ImportError:
+        return []
     with quietly():
         found = []
         for place, name in enumerate(table.columns):
