@@ -13,6 +13,7 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from enfa import __version__
+from enfa.cli.data.convert import convert
 from enfa.cli.studies.brec import brec
 from enfa.cli.studies.demo import demo
 from enfa.cli.studies.inspect import inspect
@@ -69,6 +70,7 @@ def options(
 
 
 app.command()(brec)
+app.command()(convert)
 app.command()(demo)
 app.command()(inspect)
 app.command()(power)

@@ -12,12 +12,21 @@ from rich.text import Text
 from enfa.datasets.own import BadRow, BadRows
 from enfa.training.disk import write_csv
 
-__all__ = ["listing", "say"]
+__all__ = ["check_list", "listing", "say"]
 
 SHOWN = 20
+HEADER = ",".join(BadRow._fields)
 
 
-def say(bad: Sequence[BadRow], file: Path) -> None:
+def check_list(file: Path, force: bool) -> None:
+    """Refuse to write over a file that is no earlier list of bad rows."""
+    if file.exists() and not force:
+        with file.open(encoding="utf-8", errors="replace") as lines:
+            if lines.readline().strip() != HEADER:
+                raise ValueError(f"{file} exists: --force replaces it")
+
+
+def say(bad: Sequence[BadRow], file: Path, unlabelled: int = 0) -> None:
     """A line for each on standard error; where there are more than 20, the rest are counted, and all are in the file."""
     console = Console(stderr=True)
     for row in bad[:SHOWN]:
@@ -25,6 +34,14 @@ def say(bad: Sequence[BadRow], file: Path) -> None:
     if len(bad) > SHOWN:
         write_csv(file, [row._asdict() for row in bad])
         console.print(Text(f"… and {len(bad) - SHOWN} more: all are in {file}"), soft_wrap=True)
+    if bad:
+        console.print(f"{_rows(len(bad))} could not be read", soft_wrap=True)
+    if unlabelled:
+        console.print(f"{_rows(unlabelled)} without a label left out", soft_wrap=True)
+
+
+def _rows(count: int) -> str:
+    return f"{count} row{'s' * (count != 1)}"
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from enfa.cli.training.bad_rows import listing, say
+from enfa.cli.training.bad_rows import check_list, listing, say
 from enfa.training.checkpoint import load_model, trained_on
 from enfa.training.disk import write_csv
 from enfa.training.ensemble import members
@@ -32,9 +32,7 @@ def predict(
     ],
     out: Annotated[Path, typer.Option(help="The CSV file to write.")] = Path("predictions.csv"),
     smiles: Annotated[str | None, typer.Option(help="The column of SMILES strings.", show_default="as trained")] = None,
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Leave predictions blank for rows that cannot be read.")
-    ] = False,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave predictions blank for rows that cannot be read.")] = False,
     batch_size: Annotated[int, typer.Option(min=1, help="Graphs at a time.")] = 32,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
 ) -> None:
@@ -52,9 +50,9 @@ def predict(
     if out.is_dir():
         raise ValueError(f"Expected --out to be a file, got the folder {out}")
     unread = out.with_suffix(".bad.csv")
-    for path in (out, unread):
-        if path.exists() and not force:
-            raise ValueError(f"{path} exists: --force replaces it")
+    if out.exists() and not force:
+        raise ValueError(f"{out} exists: --force replaces it")
+    check_list(unread, force)
     left_out = ""
     if graphs.suffix == ".npz" or load_model(every[0])[2].level == "node":
         for given, name in ((smiles, "--smiles"), (skip_bad, "--skip-bad")):

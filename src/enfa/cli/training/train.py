@@ -23,15 +23,11 @@ __all__ = ["train"]
 
 
 def train(
-    config: Annotated[
-        Path, typer.Argument(help="A YAML file of settings, or a .csv file of molecules.", show_default=False)
-    ],
+    config: Annotated[Path, typer.Argument(help="A YAML file of settings, or a .csv file of molecules.", show_default=False)],
     overrides: Annotated[
         list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Settings that replace the file's.")
     ] = None,
-    smiles: Annotated[
-        str | None, typer.Option(help="The column of SMILES strings.", show_default="the one named so")
-    ] = None,
+    smiles: Annotated[str | None, typer.Option(help="The column of SMILES strings.", show_default="the one named so")] = None,
     target: Annotated[
         list[str] | None,
         typer.Option(help="A column to learn; may be given several times.", show_default="the one other column"),
@@ -85,14 +81,10 @@ def train(
 
 def _opened(config: Config) -> Benchmark:
     """The dataset, and a word on rows that were left out."""
-    console, unread = Console(stderr=True), Path(config.out) / config.name / "bad_rows.csv"
+    unread = Path(config.out) / config.name / "bad_rows.csv"
 
     def report(bad: list[BadRow], unlabelled: int) -> None:
-        say(bad, unread)
-        if bad:
-            console.print(f"{len(bad)} rows could not be read and are left out", soft_wrap=True)
-        if unlabelled:
-            console.print(f"{unlabelled} molecules have no label and are left out", soft_wrap=True)
+        say(bad, unread, unlabelled)
 
     with listing(unread):
         return open_benchmark(config, report)

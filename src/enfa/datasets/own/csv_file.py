@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 from torch_geometric.data import Data
 
 from enfa.datasets.assemble import assemble
-from enfa.datasets.benchmark import REGRESSION, Benchmark, Metric
+from enfa.datasets.benchmark import PARTS, REGRESSION, Benchmark, Metric
 from enfa.datasets.molecules import ATOM_CHANNELS, BOND_CHANNELS
 from enfa.datasets.own.bad import BadRow, BadRows, reasons
 from enfa.datasets.own.graphs import joined
@@ -18,7 +18,19 @@ from enfa.datasets.own.molecule_rows import read_molecules, smiles_column
 from enfa.datasets.own.split import at_random, by_scaffold, column_of, part_of
 from enfa.datasets.own.table import Table, listed, read_table
 
-__all__ = ["from_csv"]
+__all__ = ["CsvMolecules", "from_csv", "read_csv"]
+
+Report = Callable[[list[BadRow], int], None]
+
+
+@dataclass(frozen=True)
+class CsvMolecules:
+    """The molecules of a CSV file that have a graph, and a label where any was asked for."""
+
+    graphs: list[Data] = field(repr=False)
+    labels: Labels | None
+    y: np.ndarray | None = field(repr=False)  # of these graphs, in the units of the file
+    splits: dict[str, np.ndarray] | None = field(repr=False)
 
 
 def from_csv(
@@ -31,7 +43,7 @@ def from_csv(
     seed: int = 0,
     metric: Metric | None = None,
     skip_bad: bool = False,
-    report: Callable[[list[BadRow], int], None] | None = None,
+    report: Report | None = None,
 ) -> Benchmark:
     """A benchmark from a CSV file with a header, a molecule on every row.
 
@@ -45,39 +57,62 @@ def from_csv(
     called with these and the number of rows without a label. Needs rdkit (``pip install enfa[chem]``).
     """
     path = Path(path)
+    found = read_csv(
+        path, smiles=smiles, targets=targets or (), task=task, split=split, seed=seed, skip_bad=skip_bad, report=report
+    )
+    return _benchmark(path, found, metric)
+
+
+def read_csv(
+    path: Path,
+    *,
+    smiles: str | None = None,
+    targets: Sequence[str] | None = None,
+    task: Asked = "auto",
+    split: str | None = None,
+    seed: int = 0,
+    skip_bad: bool = False,
+    report: Report | None = None,
+) -> CsvMolecules:
+    """As for ``from_csv``; but without targets (None: an empty list means the one other column) all molecules are kept, and
+    without a split there is none."""
     table = read_table(path)
-    parts_column = column_of(split)
+    parts_column = None if split is None else column_of(split)
     molecules = smiles_column(table, smiles)
-    named = _targets(table, [name for name in (molecules, parts_column) if name is not None], targets)
-    with _naming(path):
-        labels = read_labels({name: table.column(name) for name in named}, task)
     texts = table.column(molecules)
-    found = read_molecules(texts, table, scaffolds=split == "scaffold")
-    wrong = [table.bad_row(row, texts[row], why) for row, why in labels.wrong]
+    labels = None
+    if targets is not None:
+        named = _targets(table, [name for name in (molecules, parts_column) if name is not None], targets)
+        with _naming(path):
+            labels = read_labels({name: table.column(name) for name in named}, task)
+    rows = read_molecules(texts, table, scaffolds=split == "scaffold")
+    wrong = [] if labels is None else [table.bad_row(row, texts[row], why) for row, why in labels.wrong]
     parts = [] if parts_column is None else table.column(parts_column)
     unsplit = [
         table.bad_row(row, texts[row], f"Expected {parts_column} to be train, valid or test, got {text!r}")
         for row, text in enumerate(parts)
         if part_of(text) is None
     ]
-    bad = reasons(found.bad, wrong, unsplit)
+    bad = reasons(rows.bad, wrong, unsplit)
     if bad and not skip_bad:
         raise BadRows(path, bad, len(table))
-    good = found.good & ~np.isin(table.lines, [row.line for row in bad])
-    kept = np.flatnonzero(good & labels.measured)
+    good = rows.good & ~np.isin(table.lines, [row.line for row in bad])
+    measured = np.ones(len(table), dtype=bool) if labels is None else labels.measured
+    kept = np.flatnonzero(good & measured)
     if report is not None:
-        report(bad, int((good & ~labels.measured).sum()))
+        report(bad, int((good & ~measured).sum()))
     if not len(kept):
-        raise ValueError(f"{path}: Expected at least one molecule with a label, got none")
-    y = labels.y[kept]
+        raise ValueError(f"{path}: Expected at least one molecule{' with a label' * (labels is not None)}, got none")
+    y = None if labels is None else labels.y[kept]
+    splits = None
     if parts_column is not None:
         of = np.array([part_of(parts[row]) for row in kept])
-        splits = {part: np.flatnonzero(of == part) for part in ("train", "valid", "test")}
-    else:
+        splits = {part: np.flatnonzero(of == part) for part in PARTS}
+    elif split is not None:
         with _naming(path):
-            scaffolds = [found.scaffolds[row] for row in kept] if found.scaffolds else []
-            splits = by_scaffold(scaffolds) if split == "scaffold" else at_random(_strata(labels, y), seed)
-    return _benchmark(path, [graph for row in kept if (graph := found.graphs[row]) is not None], labels, y, splits, metric)
+            scaffolds = [rows.scaffolds[row] for row in kept] if rows.scaffolds else []
+            splits = by_scaffold(scaffolds) if split == "scaffold" else at_random(_strata(labels, y, len(kept)), seed)
+    return CsvMolecules([graph for row in kept if (graph := rows.graphs[row]) is not None], labels, y, splits)
 
 
 @contextmanager
@@ -101,16 +136,17 @@ def _targets(table: Table, taken: Sequence[str], given: Sequence[str] | None) ->
     return list(dict.fromkeys(given))
 
 
-def _strata(labels: Labels, y: np.ndarray) -> np.ndarray:
+def _strata(labels: Labels | None, y: np.ndarray | None, count: int) -> np.ndarray:
     """What each part should have its share of: the classes, where there is one target of these."""
-    if y.ndim == 1:
+    if y is not None and labels is not None and y.ndim == 1:
         return y
-    return y[:, 0].astype(np.int64) if labels.task == "binary" and y.shape[1] == 1 else np.zeros(len(y), dtype=np.int64)
+    one = y is not None and labels is not None and labels.task == "binary" and y.shape[1] == 1
+    return y[:, 0].astype(np.int64) if y is not None and one else np.zeros(count, dtype=np.int64)
 
 
-def _benchmark(
-    path: Path, graphs: Sequence[Data], labels: Labels, y: np.ndarray, splits: dict[str, np.ndarray], metric: Metric | None
-) -> Benchmark:
+def _benchmark(path: Path, found: CsvMolecules, metric: Metric | None) -> Benchmark:
+    labels, y, splits = found.labels, found.y, found.splits
+    assert labels is not None and y is not None and splits is not None
     mean = std = None
     if labels.task == "regression":
         mean, std = _scale(path, labels.targets, y[splits["train"]])
@@ -118,7 +154,7 @@ def _benchmark(
     elif metric in REGRESSION:
         raise ValueError(f"{path}: the metric {metric} is for numbers, got a classification task")
     data = assemble(
-        path.stem, joined(str(path), graphs), y, metric=metric, num_outputs=len(labels.classes or labels.targets),
+        path.stem, joined(str(path), found.graphs), y, metric=metric, num_outputs=len(labels.classes or labels.targets),
         in_channels=ATOM_CHANNELS, edge_channels=BOND_CHANNELS, splits=splits, targets=labels.targets, mean=mean, std=std,
     )  # fmt: skip
     if data.task == "binary" and data.metric != "accuracy":

@@ -1,8 +1,9 @@
 """Your own data: from a list of graphs, or from one ``.npz`` file."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 import torch
@@ -11,7 +12,7 @@ from torch_geometric.data import Data
 from enfa.datasets.assemble import assemble
 from enfa.datasets.benchmark import Benchmark, Channels, Level, Metric
 from enfa.datasets.flat import FlatGraphs
-from enfa.datasets.npz.read import flat_graphs, read_npz, splits_of, stored
+from enfa.datasets.npz.read import flat_graphs, named, read_npz, splits_of, stored
 
 __all__ = ["check_alike", "from_graphs", "from_npz", "graphs_from_npz", "join", "joined"]
 
@@ -102,6 +103,7 @@ def from_npz(
     ``x_categories``   ``[C]``       optional: how many categories each column of ``x`` has, of which these graphs
                                      need not show all; ``edge_categories`` says the same of ``edge_attr``
     ``directions``     text          optional: "both" or "once", for ``edges`` below where that is "auto"
+    ``metric``         text          optional; ``targets``, the names of ``y``'s columns; ``classes``, those of the classes
     ================== ============= ====================================================================
 
     ``edges="both"`` takes the edges as they stand, for files with both directions of every edge (or directed
@@ -112,7 +114,9 @@ def from_npz(
     arrays = read_npz(path, ())
     if ("y" in arrays) == ("node_y" in arrays):
         raise ValueError(f"{path}: expected an array 'y', or instead of it 'node_y', got {sorted(arrays)}")
-    return assemble(
+    if metric is None and "metric" in arrays:
+        metric = cast(Metric, str(arrays["metric"]))
+    data = assemble(
         name or path.stem,
         flat_graphs(path, arrays, edges, use_node_attr),
         arrays["y"] if "y" in arrays else arrays["node_y"],
@@ -122,7 +126,9 @@ def from_npz(
         edge_channels=stored(arrays, "edge_categories") if edge_channels is None else edge_channels,
         splits=splits_of(arrays),
         level="graph" if "y" in arrays else "node",
+        targets=named(arrays, "targets"),
     )
+    return replace(data, classes=named(arrays, "classes")) if "classes" in arrays else data
 
 
 def graphs_from_npz(

@@ -4,11 +4,13 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from torch_geometric.data import Data
 
-from enfa.datasets.benchmark import PARTS, Level
+from enfa.datasets.benchmark import PARTS, Level, Metric
+from enfa.datasets.npz.read import seen
 from enfa.datasets.own.graphs import check_alike, join, joined
 
 __all__ = ["to_npz"]
@@ -22,14 +24,21 @@ def to_npz(
     edge_channels: Sequence[int] | None = None,
     splits: Mapping[str, np.ndarray] | None = None,
     level: Level = "graph",
+    metric: Metric | None = None,
+    targets: Sequence[str] | None = None,
+    classes: Sequence[str] | None = None,
+    edges: Literal["auto", "once", "both"] = "both",
     force: bool = False,
 ) -> None:
     """Write graphs with ``edge_index``, and maybe ``x``, ``edge_attr`` and ``y``, as a file that ``from_npz`` reads: the same
     graphs with the same labels. Without ``y`` it is one to predict for.
 
     ``in_channels`` and ``edge_channels`` are how many categories each column of ``x`` and ``edge_attr`` has, where other data
-    may hold more than these graphs do. With ``level="node"`` labels are those of nodes. An existing file is replaced only with
-    ``force``; the new one appears complete or not at all.
+    may hold more than these graphs do. With ``level="node"`` labels are those of nodes. ``metric`` is what to score by, where
+    labels do not say it; ``targets`` names the columns of ``y``, ``classes`` the classes. ``edges``
+    says whether the graphs have both directions of every edge or directed ones ("both"), or each edge once, to be read with its
+    reverse ("once"); "auto" sees which. An existing file is replaced only
+    with ``force``; the new one appears complete or not at all.
     """
     path, graphs = Path(path), list(graphs)
     if path.suffix != ".npz":
@@ -40,10 +49,8 @@ def to_npz(
         raise ValueError(f"Expected at least one graph to write into {path}, got none")
     check_alike("to_npz", graphs, y=graphs[0].get("y") is not None)
     flat = joined("to_npz", graphs)
-    # edges are kept as they are, also those of directed graphs
-    arrays = {
-        "num_nodes": flat.num_nodes, "num_edges": flat.num_edges, "edges": flat.edges, "directions": np.array("both"),
-    }  # fmt: skip
+    arrays = {"num_nodes": flat.num_nodes, "num_edges": flat.num_edges, "edges": flat.edges}
+    arrays["directions"] = np.array(seen(flat) if edges == "auto" else edges)
     if graphs[0].x is not None:
         arrays["x"] = flat.x
     if flat.edge_attr is not None:
@@ -53,6 +60,9 @@ def to_npz(
     for key, given in (("x_categories", in_channels), ("edge_categories", edge_channels)):
         if given is not None:
             arrays[key] = np.array(list(given), dtype=np.int64)
+    for key, names in (("metric", metric), ("targets", targets), ("classes", classes)):
+        if names is not None:
+            arrays[key] = np.array(names if isinstance(names, str) else list(names))
     for part in PARTS if splits is not None else ():
         arrays[f"split_{part}"] = np.asarray(splits[part])  # type: ignore[index]
     _write(path, {key: _small(value) for key, value in arrays.items()})
