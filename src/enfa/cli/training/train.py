@@ -23,7 +23,12 @@ __all__ = ["train"]
 
 
 def train(
-    config: Annotated[Path, typer.Argument(help="A YAML file of settings, or a .csv file of molecules.", show_default=False)],
+    config: Annotated[
+        Path,
+        typer.Argument(
+            help="A YAML file of settings, a .csv file of molecules, or an .npz file of graphs.", show_default=False
+        ),
+    ],
     overrides: Annotated[
         list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Settings that replace the file's.")
     ] = None,
@@ -94,4 +99,5 @@ def _say(console: Console, record: Record, data: Benchmark, which: str = "") -> 
     units = in_units(record.metric, data.std, data.targets)
     score = f"best validation {record.metric} {record.valid:.4f} in epoch {record.best_epoch}"
     tested = "" if record.test is None else f", test {record.metric} there {record.test:.4f}{units(record.test)}"
-    console.print(f"{which}{record.ended}: {record.epochs} epochs in {record.seconds:.0f} s; {score}{tested}", markup=False)
+    line = f"{which}{record.ended}: {record.epochs} epochs in {record.seconds:.0f} s; {score}{tested}"
+    console.print(line, markup=False, soft_wrap=True)

@@ -68,7 +68,7 @@ def _mapping(name: str, value: Any) -> dict[str, Any]:
     return value
 
 
-def _of_table(path: Path) -> dict[str, Any]:
+def _of_data(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise FileNotFoundError(f"There is no dataset file {path}")
     return {"dataset": str(path)}
@@ -84,11 +84,11 @@ def _for_molecules(values: dict[str, Any]) -> dict[str, Any]:
 def read_config(path: str | Path, overrides: Sequence[str] = (), **options: Any) -> Config:
     """The settings of a file: its ``base``'s (a path beside it), then its own, then ``key=value`` overrides.
 
-    ``policy_params.isolate=true`` sets one entry of a mapping. A ``.csv`` file of molecules is a config with that dataset.
+    ``policy_params.isolate=true`` sets one entry of a mapping. A ``.csv`` or ``.npz`` file is a config with that dataset.
     ``options`` are further overrides, by name.
     """
     path = Path(path)
-    values = {"name": path.stem, **(_of_table(path) if is_table(path) else _read(path))}
+    values = {"name": path.stem, **(_of_data(path) if is_table(path) or path.suffix == ".npz" else _read(path))}
     try:
         for text in overrides:
             key, value = _override(text)
