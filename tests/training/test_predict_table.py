@@ -36,6 +36,7 @@ def test_columns_are_kept_and_bad_rows_are_blank(tmp_path: Path, config_file: Ca
     assert list(found.rows[0]) == ["id", "smiles", "active", "probability_active"]
     assert [row["probability_active"] == "" for row in found.rows] == [False, True, False, True]
     assert [row["id"] for row in found.rows] == ["7", "8", "9", "10"]
+    assert [str(row) for row in found.unseen] == ["line 4: '[Og]C': no training molecule has Og"]
     (tmp_path / "two.smi").write_text("CCO\n[Og]C\n")
     assert [row["p0"] for row in predict(best, tmp_path / "two.smi")] == [found.rows[k]["probability_active"] for k in (0, 2)]
 
@@ -46,6 +47,7 @@ def test_columns_are_kept_and_bad_rows_are_blank(tmp_path: Path, config_file: Ca
     assert lines[0].startswith("line 3: 'C(C'") and lines[1].startswith("line 5: '10;CC': Expected 3 columns, got 2")
     result = CliRunner().invoke(app, [*args, "--skip-bad"])
     assert result.exit_code == 0 and result.stdout == f"2 predictions in {out}; 2 rows could not be read and are blank\n"
+    assert "1 row with elements that the model has not learned anything of" in result.stderr
     with out.open() as file:
         rows = list(csv.DictReader(file, delimiter=";"))
     assert [row["probability_active"] for row in rows] == [str(row["probability_active"]) for row in found.rows]

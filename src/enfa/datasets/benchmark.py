@@ -65,6 +65,8 @@ class Benchmark:
     """Whether all parts of the split are the same graphs: what is tested is whether a model can fit them at all."""
     classes: tuple[str, ...] | None = field(default=None, repr=False)
     """What the classes of a multiclass task are called."""
+    elements: tuple[int, ...] | None = field(default=None, repr=False)
+    """Of molecules: the atomic numbers that there are in those to train on (119: none of the periodic table)."""
     labels: np.ndarray = field(init=False, repr=False)
     """All labels at once: int64 ``[G]`` (multiclass) or float32 ``[G, num_outputs]``; ``[N, num_outputs]`` for nodes."""
 

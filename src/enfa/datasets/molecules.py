@@ -7,7 +7,9 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-__all__ = ["ATOM_CHANNELS", "BOND_CHANNELS", "from_smiles", "graph_of", "needs_rdkit", "parse", "quietly"]
+__all__ = [
+    "ATOM_CHANNELS", "BOND_CHANNELS", "elements_of", "from_smiles", "graph_of", "needs_rdkit", "parse", "quietly", "symbol",
+]  # fmt: skip
 
 ATOM_CHANNELS = [119, 5, 12, 12, 10, 6, 6, 2, 2]
 """Categories of an atom: element, chirality, degree, charge, hydrogens, radical electrons, hybridisation,
@@ -72,6 +74,23 @@ def parse(text: str) -> tuple[Any, str]:
     rough = Chem.MolFromSmiles(text, sanitize=False)
     problems = [] if rough is None else Chem.DetectChemistryProblems(rough)
     return None, "; ".join(problem.Message() for problem in problems) or "no SMILES string"
+
+
+def elements_of(graphs: Sequence[Data]) -> tuple[int, ...]:
+    """The atomic numbers in some graphs of molecules; 119 is what has none.
+
+    >>> from torch_geometric.data import Data
+    >>> elements_of([Data(x=torch.tensor([[5], [7], [5]])), Data(x=torch.tensor([[118]]))])
+    (6, 8, 119)
+    """
+    return tuple((torch.cat([graph.x[:, 0] for graph in graphs]).unique() + 1).tolist()) if graphs else ()
+
+
+def symbol(element: int) -> str:
+    """Of an atomic number."""
+    from rdkit.Chem import GetPeriodicTable
+
+    return GetPeriodicTable().GetElementSymbol(element) if 0 < element < ATOM_CHANNELS[0] else "an atom of no element"
 
 
 def graph_of(molecule: Any) -> Data:

@@ -42,10 +42,12 @@ class Problem:
     mean: list[float] | None = None  # labels are (number - mean) / std
     std: list[float] | None = None
     classes: list[str] | None = None
+    elements: list[int] | None = None
 
     @classmethod
     def of(cls, data: Benchmark) -> Problem:
-        named: list[Any] = [None if v is None else list(v) for v in (data.targets, data.mean, data.std, data.classes)]
+        given = (data.targets, data.mean, data.std, data.classes, data.elements)
+        named: list[Any] = [None if v is None else list(v) for v in given]
         return cls(data.task, data.metric, data.num_outputs, data.in_channels, data.edge_channels, data.level, *named)
 
     def to_dict(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
+from enfa.datasets.molecules import elements_of, symbol
 from enfa.datasets.own import BadRow, BadRows
 from enfa.datasets.own.bad import reasons
 from enfa.datasets.own.molecule_rows import read_molecules, smiles_column
@@ -29,6 +30,8 @@ class Predicted:
     table: Table
     rows: list[dict[str, Any]]
     bad: list[BadRow]
+    unseen: list[BadRow]
+    """Rows of molecules with elements that the model has not learned anything of. They do have predictions."""
 
     @property
     def count(self) -> int:
@@ -67,7 +70,20 @@ def predict_table(
     of = dict(zip(good, named))
     blank = dict.fromkeys(named[0], "")
     rows = [{**dict(zip(table.columns, row)), **of.get(k, blank)} for k, row in enumerate(table.rows)]
-    return Predicted(table, rows, bad)
+    return Predicted(table, rows, bad, _unseen(table, texts, good, found.graphs, problem))
+
+
+def _unseen(
+    table: Table, texts: Sequence[str], good: Sequence[int], graphs: Sequence[Data | None], problem: Problem
+) -> list[BadRow]:
+    found = []
+    for row in good if problem.elements is not None else ():
+        graph = graphs[row]
+        new = [] if graph is None else [e for e in elements_of([graph]) if e not in (problem.elements or ())]
+        if new:
+            why = f"no training molecule has {', '.join(map(symbol, new))}"
+            found.append(table.bad_row(row, texts[row], why))
+    return found
 
 
 def _check_new(table: Table, columns: Sequence[str]) -> None:

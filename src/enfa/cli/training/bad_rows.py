@@ -12,7 +12,7 @@ from rich.text import Text
 from enfa.datasets.own import BadRow, BadRows
 from enfa.training.disk import write_csv
 
-__all__ = ["check_list", "listing", "say"]
+__all__ = ["check_list", "listing", "say", "say_unseen"]
 
 SHOWN = 20
 HEADER = ",".join(BadRow._fields)
@@ -38,6 +38,16 @@ def say(bad: Sequence[BadRow], file: Path, unlabelled: int = 0) -> None:
         console.print(f"{_rows(len(bad))} could not be read", soft_wrap=True)
     if unlabelled:
         console.print(f"{_rows(unlabelled)} without a label left out", soft_wrap=True)
+
+
+def say_unseen(rows: Sequence[BadRow]) -> None:
+    """Predictions to be careful with: 20 of them, and how many there are."""
+    console = Console(stderr=True)
+    for row in rows[:SHOWN]:
+        console.print(Text(str(row)), soft_wrap=True)
+    if rows:
+        line = f"{_rows(len(rows))} with elements that the model has not learned anything of: take their predictions with care"
+        console.print(line, soft_wrap=True)
 
 
 def _rows(count: int) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from enfa.cli.training.bad_rows import check_list, listing, say
+from enfa.cli.training.bad_rows import check_list, listing, say, say_unseen
 from enfa.training.checkpoint import load_model, trained_on
 from enfa.training.disk import write_csv
 from enfa.training.ensemble import members
@@ -67,6 +67,7 @@ def predict(
         say(found.bad, unread)
         rows, count = found.rows, found.count
         left_out = f"; {len(found.bad)} rows could not be read and are blank" if found.bad else ""
+        say_unseen(found.unseen)
         write_csv(out, rows, found.table.delimiter)
     Console(stderr=True).print(told, markup=False, highlight=False, soft_wrap=True)
     Console().print(f"{count} predictions in {out}{left_out}", markup=False, soft_wrap=True)

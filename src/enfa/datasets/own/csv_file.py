@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from enfa.datasets.assemble import assemble
 from enfa.datasets.benchmark import PARTS, REGRESSION, Benchmark, Metric
-from enfa.datasets.molecules import ATOM_CHANNELS, BOND_CHANNELS
+from enfa.datasets.molecules import ATOM_CHANNELS, BOND_CHANNELS, elements_of
 from enfa.datasets.own.bad import BadRow, BadRows, reasons
 from enfa.datasets.own.graphs import joined
 from enfa.datasets.own.labels import Asked, Labels, read_labels
@@ -159,7 +159,7 @@ def _benchmark(path: Path, found: CsvMolecules, metric: Metric | None) -> Benchm
     )  # fmt: skip
     if data.task == "binary" and data.metric != "accuracy":
         _check_both(path, data)
-    return replace(data, classes=labels.classes)
+    return replace(data, classes=labels.classes, elements=elements_of([found.graphs[k] for k in splits["train"]]))
 
 
 def _scale(path: Path, targets: Sequence[str], y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
