@@ -1,21 +1,22 @@
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from enfa.training import fit, read_config
+from enfa.training import ensemble, fit, read_config
 from enfa.training.checkpoint import load_checkpoint
 from enfa.training.ensemble import MEMBERS, fit_ensemble, members
 from enfa.training.predict import outputs, predict
-from enfa.training.run import BEST, folder_of
+from enfa.training.run import BEST, LAST, folder_of
 
 Write = Callable[..., Path]
 SMALL = {"num_layers": 1, "hidden_channels": 4, "epochs": 1}
 
 
-def test_mean_and_deviation_over_seeds(config_file: Write, npz: Path) -> None:
+def test_mean_and_deviation_over_seeds(config_file: Write, npz: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = read_config(config_file(**SMALL), seed=3)
     told = []
     folder = fit_ensemble(config, 3, progress=False, report=lambda each, record: told.append((each.seed, record.epochs)))
@@ -29,11 +30,16 @@ def test_mean_and_deviation_over_seeds(config_file: Write, npz: Path) -> None:
     np.testing.assert_allclose([[r["p0"], r["p1"]] for r in rows], each.mean(0), atol=2e-6)
     np.testing.assert_allclose([[r["p0_deviation"], r["p1_deviation"]] for r in rows], each.std(0, ddof=1), atol=2e-6)
     # what is done stays done, and an ensemble that is there is not written over
+    with monkeypatch.context() as patch:
+        patch.setattr(ensemble, "fit", None)
+        fit_ensemble(config, 3, progress=False, resume=True)
+    # and what is not goes on
+    fit_ensemble(replace(config, epochs=2), 3, progress=False, resume=True)
+    assert all(len(load_checkpoint(path.with_name(LAST))["enfa"]["curve"]) == 2 for path in paths)
     before = {path: path.read_bytes() for path in folder.rglob("*.ckpt")}
-    fit_ensemble(config, 3, progress=False, resume=True)
-    assert {path: path.read_bytes() for path in folder.rglob("*.ckpt")} == before
     with pytest.raises(ValueError, match="fold-0-seed-3 holds a run already"):
         fit_ensemble(config, 2, progress=False)
+    assert {path: path.read_bytes() for path in folder.rglob("*.ckpt")} == before
 
 
 def test_a_member_trains_as_it_would_alone(config_file: Write, tmp_path: Path) -> None:
