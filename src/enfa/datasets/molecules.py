@@ -68,6 +68,8 @@ def parse(text: str) -> tuple[Any, str]:
     """The molecule of a SMILES string; or None, and why there is none."""
     from rdkit import Chem
 
+    if not text.strip():
+        return None, "blank"
     molecule = Chem.MolFromSmiles(text)
     if molecule is not None:
         return (molecule, "") if molecule.GetNumAtoms() else (None, "no atoms")

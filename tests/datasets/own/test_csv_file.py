@@ -86,8 +86,8 @@ def test_scaffold_split(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"smiles": "smile"}, "Expected a column 'smile', got id, smiles, y, z"),
-        ({}, "Expected --target to name one or more columns to learn, of id, y, z, got none"),
+        ({"smiles": "smile"}, "Expected a column 'smile', got id, smiles, y, z, n"),
+        ({}, "Expected --target to name one or more columns to learn, of id, y, z, n, got none"),
         ({"targets": ["smiles"]}, "Expected the target 'smiles' to be no column of molecules"),
         ({"targets": ["w"]}, "Expected a column 'w'"),
         (
@@ -96,11 +96,11 @@ def test_scaffold_split(tmp_path: Path) -> None:
         ),
         ({"targets": ["y"], "split": "scaffold"}, "m.csv: Expected enough scaffolds"),
         ({"targets": ["y"], "metric": "mae"}, "mae is for numbers"),
-        ({"targets": ["one"]}, "Expected a column 'one'"),
+        ({"targets": ["n"], "metric": "ap"}, "the metric ap is for yes/no tasks and classes, got numbers"),
     ],
 )
 def test_refuses(tmp_path: Path, options: dict[str, object], message: str) -> None:
-    path = write(tmp_path, "id,smiles,y,z", *(f"{k},{text},{k % 2},0.5" for k, text in enumerate(CHAINS)))
+    path = write(tmp_path, "id,smiles,y,z,n", *(f"{k},{text},{k % 2},0.5,{k / 3}" for k, text in enumerate(CHAINS)))
     with pytest.raises(ValueError, match=message):
         from_csv(path, **options)  # type: ignore[arg-type]
 

@@ -151,6 +151,8 @@ def _benchmark(path: Path, found: CsvMolecules, metric: Metric | None) -> Benchm
     if labels.task == "regression":
         mean, std = _scale(path, labels.targets, y[splits["train"]])
         metric = metric or "mae"
+        if metric not in REGRESSION:
+            raise ValueError(f"{path}: the metric {metric} is for yes/no tasks and classes, got numbers")
     elif metric in REGRESSION:
         raise ValueError(f"{path}: the metric {metric} is for numbers, got a classification task")
     data = assemble(

@@ -122,8 +122,7 @@ def _chosen(columns: Mapping[str, Sequence[str]], kinds: dict[str, str], task: A
         )
     if "answers" in of:
         raise ValueError(
-            f"Expected targets of one kind, got yes/no in {of['answers']!r} and numbers in {of['numbers']!r}: train them "
-            f"apart, or say --task regression"
+            f"Expected targets of one kind, got yes/no in {of['answers']!r} and numbers in {of['numbers']!r}: train them apart"
         )
     return "regression"
 

@@ -1,0 +1,1 @@
+"""Commands that read, write and compile data."""
