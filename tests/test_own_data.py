@@ -85,6 +85,11 @@ def test_the_settings_are_those_of_the_command(folder: Path) -> None:
     assert there == read_config("molecules.csv", **options) and yaml.safe_load(text)["targets"] == ["soluble"]
     assert (there.hidden_channels, there.conv, there.epochs, there.early_stopping) == (64, "gine", 100, 20)
     assert all(f"={value}`" in PAGE for value in (64, 100, 20)) and "(`gine`)" in PAGE
+    assert read_config("molecules.csv", ["targets=soluble"]).targets == ["soluble"], "one needs no list"
+    with pytest.raises(ValueError, match="Expected targets to be a list of texts or null, got 3"):
+        read_config("molecules.csv", ["targets=3"])
+    with pytest.raises(ValueError, match=r"Expected no split=scaffold but for a \.csv file of molecules, got dataset=PROTEINS"):
+        read_config("molecules.yaml", ["dataset=PROTEINS", "smiles=null", "targets=null"])
     assert read_config("molecules.csv", ["seed=1"], seed=4).seed == 4, "options come last"
     assert read_config("molecules.csv", ["model=subgraphormer"]).conv == "gat", "other models keep theirs"
 
