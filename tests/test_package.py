@@ -95,7 +95,7 @@ def test_a_policys_name_would_be_found(tmp_path: Path) -> None:
     assert {"EgoNets", "NodeMarking", "Subsample"} <= _names(wrong)
 
 
-BLOCKED = ("ogb", "rdkit", "lightning", "pytorch_lightning", "torchmetrics", "sklearn", "pandas", "networkx",
+BLOCKED = ("ogb", "rdkit", "lightning", "pytorch_lightning", "torchmetrics", "sklearn", "pandas", "pyarrow", "networkx",
            "torch_scatter", "torch_sparse", "torch_cluster", "torch_spline_conv", "pyg_lib", "dask", "distributed",
            "s3fs")  # fmt: skip
 

@@ -169,7 +169,7 @@ def test_predictions_are_not_overwritten(tmp_path: Path, write: Callable[..., Pa
     (tmp_path / "bad.csv").write_text("name\nC\n")
     refused(
         tmp_path,
-        "Expected a column 'smiles', got name",
+        "Expected --smiles to name a column, one of name, got none",
         "predict",
         last,
         tmp_path / "bad.csv",

@@ -73,7 +73,7 @@ def test_smiles_files(tmp_path: Path) -> None:
     (tmp_path / "a.smi").write_text("O water\n\nC\tmethane\n")
     assert read_smiles(tmp_path / "a.csv") == read_smiles(tmp_path / "a.smi") == ["O", "C"]
     (tmp_path / "none.smi").write_text("\n")
-    with pytest.raises(ValueError, match="at least one SMILES"):
+    with pytest.raises(ValueError, match="at least one row"):
         read_smiles(tmp_path / "none.smi")
 
 

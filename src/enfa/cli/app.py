@@ -21,6 +21,7 @@ __all__ = ["app"]
 COMMANDS = {
     "brec": ("studies", "Train a network for every pair of BREC, and test whether it tells the pair apart."),
     "compile": ("data", "Compile a dataset of any size, shard by shard, into a folder or URL."),
+    "convert": ("data", "Write CSV, JSON lines or Parquet files as one .npz file of graphs."),
     "demo": ("studies", "The whole idea in half a minute, on graphs made here."),
     "explain": ("training", "Which atoms or nodes a prediction comes from: a picture, and JSON."),
     "inspect": ("studies", "What the bags of a dataset cost, and what is shared, before any training."),

@@ -63,6 +63,10 @@ class Benchmark:
     std: tuple[float, ...] | None = field(default=None, repr=False)
     refit: bool = field(default=False, repr=False)
     """Whether all parts of the split are the same graphs: what is tested is whether a model can fit them at all."""
+    classes: tuple[str, ...] | None = field(default=None, repr=False)
+    """What the classes of a multiclass task are called."""
+    elements: tuple[int, ...] | None = field(default=None, repr=False)
+    """Of molecules: the atomic numbers that there are in those to train on (119: none of the periodic table)."""
     labels: np.ndarray = field(init=False, repr=False)
     """All labels at once: int64 ``[G]`` (multiclass) or float32 ``[G, num_outputs]``; ``[N, num_outputs]`` for nodes."""
 
@@ -79,9 +83,13 @@ class Benchmark:
             raise ValueError(f"{self.name}: the metric of a {self.task} task is one of {known}, got {self.metric!r}")
         if self.level == "node" and self.task != "regression":
             raise ValueError(f"{self.name}: labels of nodes are those of a regression task, got {self.task!r}")
-        for what, values in (("targets", self.targets), ("mean", self.mean), ("std", self.std)):
-            if values is not None and len(values) != self.num_outputs:
-                raise ValueError(f"{self.name}: expected {what} to have {self.num_outputs} entries, got {len(values)}")
+        columns = 1 if self.task == "multiclass" else self.num_outputs
+        for what, values, count in (
+            ("targets", self.targets, columns), ("mean", self.mean, columns), ("std", self.std, columns),
+            ("classes", self.classes, self.num_outputs),
+        ):  # fmt: skip
+            if values is not None and len(values) != count:
+                raise ValueError(f"{self.name}: expected {what} to have {count} entries, got {len(values)}")
         if not self.graphs:
             raise ValueError(f"{self.name}: expected at least one graph, got none")
         object.__setattr__(self, "labels", self._checked_labels())
@@ -97,6 +105,8 @@ class Benchmark:
         if target not in (self.targets or ()):
             known = ", ".join(self.targets or ()) or "(it names none)"
             raise ValueError(f"{self.name}: expected one of the targets {known}, got {target!r}")
+        if self.task == "multiclass":
+            return self  # which has one
         k = (self.targets or ()).index(target)
         graphs = [copy(graph) for graph in self.graphs]
         for graph in graphs:

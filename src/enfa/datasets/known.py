@@ -7,7 +7,10 @@ from pathlib import Path
 
 from enfa.datasets.official.fetch import ensure_tu
 
-__all__ = ["COUNTING_NAMES", "NPZ_NAMES", "OGB_NAMES", "TU_NAMES", "ZINC_NAMES", "check_known", "compact_file", "names"]
+__all__ = [
+    "COUNTING_NAMES", "NPZ_NAMES", "OGB_NAMES", "TU_NAMES", "ZINC_NAMES", "check_known", "compact_file", "is_table",
+    "names",
+]  # fmt: skip
 
 # fmt: off
 TU_NAMES = [
@@ -40,12 +43,17 @@ def compact_file(name: str, root: str | Path) -> Path:
     return Path(root) / f"{stem}.npz"
 
 
+def is_table(path: str | Path) -> bool:
+    """Whether a file is one of columns with names, by its own name."""
+    return Path(path).suffix.lower() in (".csv", ".tsv")
+
+
 def check_known(name: str, root: str | Path) -> None:
     """Refuse what no dataset is called, and a path where no file is.
 
     A name that only the TU collection may know is looked for there: its raw files are downloaded now, not when it is read.
     """
-    if name.endswith(".npz"):
+    if name.endswith(".npz") or is_table(name):
         if not Path(name).is_file():
             raise FileNotFoundError(f"There is no dataset file {Path(name)}")
         return

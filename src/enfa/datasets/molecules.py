@@ -7,7 +7,9 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-__all__ = ["ATOM_CHANNELS", "BOND_CHANNELS", "from_smiles"]
+__all__ = [
+    "ATOM_CHANNELS", "BOND_CHANNELS", "elements_of", "from_smiles", "graph_of", "needs_rdkit", "parse", "quietly", "symbol",
+]  # fmt: skip
 
 ATOM_CHANNELS = [119, 5, 12, 12, 10, 6, 6, 2, 2]
 """Categories of an atom: element, chirality, degree, charge, hydrogens, radical electrons, hybridisation,
@@ -31,27 +33,70 @@ def from_smiles(smiles: Sequence[str], y: Any = None) -> list[Data]:
     """
     if isinstance(smiles, str):
         raise TypeError(f"Expected a list of SMILES strings, got the string {smiles!r}")
-    try:
-        from rdkit import Chem, rdBase
-    except ImportError as error:
-        raise ImportError("Reading SMILES needs rdkit: pip install 'enfa[chem]'") from error
+    needs_rdkit()
     labels = None if y is None else torch.as_tensor(np.asarray(y))
     if labels is not None and len(labels) != len(smiles):
         raise ValueError(f"Expected a label for each of {len(smiles)} SMILES strings, got {len(labels)}")
     graphs = []
-    with rdBase.BlockLogs():  # the error below says what rdkit would print
+    with quietly():
         for position, text in enumerate(smiles):
-            molecule = Chem.MolFromSmiles(text)
-            if molecule is None or not molecule.GetNumAtoms():
-                raise ValueError(f"Expected a molecule at position {position}, got the SMILES {text!r}")
-            graphs.append(_graph(molecule))
+            molecule, why = parse(text)
+            if molecule is None:
+                raise ValueError(f"Expected a molecule at position {position}, got the SMILES {text!r} ({why})")
+            graphs.append(graph_of(molecule))
     if labels is not None:
         for graph, label in zip(graphs, labels.split(1)):
             graph.y = label
     return graphs
 
 
-def _graph(molecule: Any) -> Data:
+def needs_rdkit() -> None:
+    try:
+        import rdkit.Chem  # noqa: F401
+    except ImportError as error:
+        raise ImportError("Reading SMILES needs rdkit: pip install 'enfa[chem]'") from error
+
+
+def quietly() -> Any:
+    """A context without rdkit's own complaints: errors here say what it would print."""
+    from rdkit import rdBase
+
+    return rdBase.BlockLogs()
+
+
+def parse(text: str) -> tuple[Any, str]:
+    """The molecule of a SMILES string; or None, and why there is none."""
+    from rdkit import Chem
+
+    if not text.strip():
+        return None, "blank"
+    molecule = Chem.MolFromSmiles(text)
+    if molecule is not None:
+        return (molecule, "") if molecule.GetNumAtoms() else (None, "no atoms")
+    rough = Chem.MolFromSmiles(text, sanitize=False)
+    problems = [] if rough is None else Chem.DetectChemistryProblems(rough)
+    return None, "; ".join(problem.Message() for problem in problems) or "no SMILES string"
+
+
+def elements_of(graphs: Sequence[Data]) -> tuple[int, ...]:
+    """The atomic numbers in some graphs of molecules; 119 is what has none.
+
+    >>> from torch_geometric.data import Data
+    >>> elements_of([Data(x=torch.tensor([[5], [7], [5]])), Data(x=torch.tensor([[118]]))])
+    (6, 8, 119)
+    """
+    return tuple((torch.cat([graph.x[:, 0] for graph in graphs]).unique() + 1).tolist()) if graphs else ()
+
+
+def symbol(element: int) -> str:
+    """Of an atomic number."""
+    from rdkit.Chem import GetPeriodicTable
+
+    return GetPeriodicTable().GetElementSymbol(element) if 0 < element < ATOM_CHANNELS[0] else "an atom of no element"
+
+
+def graph_of(molecule: Any) -> Data:
+    """A molecule of rdkit's as a graph."""
     atoms = [_atom(atom) for atom in molecule.GetAtoms()]
     bonds = list(molecule.GetBonds())
     ends = [[bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()] for bond in bonds]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,11 +15,12 @@ from torch_geometric.data import Data
 from enfa.batch.shards.dataset import Compiled
 from enfa.batch.shards.folder import Folder
 from enfa.batch.shards.manifest import MANIFEST, Manifest
-from enfa.datasets import Benchmark, from_npz, load
+from enfa.datasets import Benchmark, from_csv, from_npz, load
 from enfa.datasets.benchmark import Channels
-from enfa.datasets.known import compact_file
+from enfa.datasets.known import compact_file, is_table
 from enfa.datasets.official.compact import from_compact
 from enfa.datasets.one_graph import OneGraph
+from enfa.datasets.own import BadRow
 from enfa.edits import Policy, Subsample
 from enfa.edits.policies import policy_from
 from enfa.nn.bag import ShardedDataset, trace
@@ -43,30 +44,45 @@ class Problem:
     targets: list[str] | None = None
     mean: list[float] | None = None  # labels are (number - mean) / std
     std: list[float] | None = None
+    classes: list[str] | None = None
+    elements: list[int] | None = None
 
     @classmethod
     def of(cls, data: Benchmark | OneGraph) -> Problem:
-        named: list[Any] = [None if v is None else list(v) for v in (data.targets, data.mean, data.std)]
+        given = (data.targets, data.mean, data.std, data.classes, data.elements)
+        named: list[Any] = [None if v is None else list(v) for v in given]
         return cls(data.task, data.metric, data.num_outputs, data.in_channels, data.edge_channels, data.level, *named)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def open_benchmark(config: Config) -> Benchmark:
-    """The dataset: an ``.npz`` file, or a benchmark by name from ``root``; with ``target``, one of its targets."""
-    data = _open(config)
+def open_benchmark(config: Config, report: Callable[[list[BadRow], int], None] | None = None) -> Benchmark:
+    """The dataset: an ``.npz`` or ``.csv`` file, or a benchmark by name from ``root``; with ``target``, one of its targets.
+
+    ``report`` is called with the rows of a ``.csv`` file that are left out, and how many more have no label.
+    """
+    data = _open(config, report)
     return data if config.target is None else data.only(config.target)
 
 
-def _open(config: Config) -> Benchmark:
+def _open(config: Config, report: Callable[[list[BadRow], int], None] | None) -> Benchmark:
+    if is_table(config.dataset):
+        targets = config.targets or (None if config.target is None else [config.target])
+        try:
+            return from_csv(
+                config.dataset, smiles=config.smiles, targets=targets, task=config.task, split=config.split or "random",
+                seed=config.fold_seed, metric=config.metric, skip_bad=config.skip_bad, report=report,
+            )  # fmt: skip
+        except ImportError as error:  # rdkit is an extra
+            raise ValueError(str(error)) from error
     if config.dataset.endswith(".npz"):
         path = Path(config.dataset)
         if not path.is_file():
             raise FileNotFoundError(f"There is no dataset file {path}")
         return from_npz(path, metric=config.metric, use_node_attr=config.use_node_attr)
     if config.metric is not None:
-        raise ValueError(f"{config.dataset} has its official metric: the setting metric is for .npz files")
+        raise ValueError(f"{config.dataset} has its official metric: the setting metric is for .npz and .csv files")
     if compact_file(config.dataset, config.root).is_file():
         return from_compact(config.dataset, config.root, use_node_attr=config.use_node_attr)
     return load(config.dataset, config.root, use_node_attr=config.use_node_attr)

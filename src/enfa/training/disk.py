@@ -32,10 +32,10 @@ def write_text(path: Path, text: str) -> None:
         raise
 
 
-def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+def write_csv(path: Path, rows: Sequence[Mapping[str, Any]], delimiter: str = ",") -> None:
     """One line per row, the columns those of the first row."""
     text = io.StringIO()
-    table = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
+    table = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n", delimiter=delimiter)
     table.writeheader()
     table.writerows(rows)
     write_text(path, text.getvalue())

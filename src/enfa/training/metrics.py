@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-__all__ = ["NEAR", "best_of", "in_percent", "lower_is_better", "mode", "reached"]
+__all__ = ["NEAR", "best_of", "in_percent", "in_units", "lower_is_better", "mode", "reached"]
 
 LOWER = ("mae", "mse")
 SHARES = ("accuracy", "rocauc", "ap")
@@ -25,6 +25,21 @@ def mode(metric: str) -> str:
 def in_percent(metric: str) -> bool:
     """Whether tables show a hundred times the score."""
     return metric in SHARES
+
+
+def in_units(metric: str, std: Sequence[float] | None, targets: Sequence[str] | None) -> Callable[[float], str]:
+    """What a score of standardised numbers is in the units of the data, in words.
+
+    >>> in_units("mae", [2.0], ["logp"])(0.25)
+    ' standard deviations, which is 0.5 in units of logp'
+    """
+    if std is None or metric not in LOWER:
+        return lambda score: ""
+    of = "standard deviations" if metric == "mae" else "squared standard deviations"
+    if len(std) > 1 or targets is None:
+        return lambda score: f" {of}"
+    power = 1 if metric == "mae" else 2
+    return lambda score: f" {of}, which is {score * std[0] ** power:.4g} in units of {targets[0]}" + "²" * (power - 1)
 
 
 def best_of(metric: str, scores: Sequence[float] | np.ndarray) -> int:

@@ -17,6 +17,7 @@ import yaml
 from torch import nn
 
 from enfa.batch.file.atomic import named
+from enfa.datasets import Benchmark
 from enfa.training.build import Problem, compile_for, open_benchmark
 from enfa.training.checkpoint import check_resumable, check_same_model, check_weights, load, load_checkpoint
 from enfa.training.disk import write_json, write_text
@@ -26,7 +27,7 @@ from enfa.training.metrics import NEAR, lower_is_better, mode
 from enfa.training.one_graph import compile_roots, labels_of_roots, open_one_graph
 from enfa.training.results.record import Record, hardware
 from enfa.training.settings.config import Config
-from enfa.training.settings.folder import BEST, LAST, check_place, folder_of
+from enfa.training.settings.folder import BEST, LAST, check_place, folder_of, started_by_another
 
 if TYPE_CHECKING:
     from enfa.training.loop.data import Batches
@@ -105,8 +106,13 @@ class Prepared:
     validates_on_test: bool
 
 
-def prepare(config: Config, progress: bool = False, weights: nn.Module | None = None) -> Prepared:
-    """``weights``: the model whose weights are to fit in, which may know of more categories than the data have."""
+def prepare(
+    config: Config, progress: bool = False, weights: nn.Module | None = None, data: Benchmark | None = None
+) -> Prepared:
+    """``weights``: the model whose weights are to fit in, which may know of more categories than the data have.
+
+    ``data`` is the config's dataset, where it has been read already.
+    """
     needs_lightning()
     from enfa.training.loop.data import Batches
     from enfa.training.loop.module import TrainingModule
@@ -115,7 +121,7 @@ def prepare(config: Config, progress: bool = False, weights: nn.Module | None = 
         torch.set_num_threads(config.threads)
     if config.level != "graphs":
         return _prepare_roots(config, progress, weights)
-    data = open_benchmark(config)
+    data = open_benchmark(config) if data is None else data
     split = data.split(config.fold, config.fold_seed, validation=config.validation)
     for part, graphs in split.items():
         if not len(graphs):
@@ -205,11 +211,18 @@ def _trainer(config: Config, metric: str, folder: Path, progress: bool, deadline
     )
 
 
-def fit(config: Config, *, resume: bool = False, progress: bool = True, deadline: float | None = None) -> Record | None:
+def fit(
+    config: Config,
+    *,
+    resume: bool = False,
+    progress: bool = True,
+    deadline: float | None = None,
+    data: Benchmark | None = None,
+) -> Record | None:
     """Train, and return the run's record; None in processes that only helped.
 
     ``deadline`` (of ``time.monotonic``) ends the run at the end of the epoch in which it passes. An
-    interrupted run loses the epoch it was in (see LastCheckpoint).
+    interrupted run loses the epoch it was in (see LastCheckpoint). ``data`` as in ``prepare``.
     """
     folder = folder_of(config)
     last = folder / LAST
@@ -220,12 +233,12 @@ def fit(config: Config, *, resume: bool = False, progress: bool = True, deadline
     checkpoint = load_checkpoint(last) if resume else None
     if checkpoint is not None:
         check_resumable(last, checkpoint, config)
-    run = prepare(config, progress, None if config.init is None else load(last if resume else config.init))
+    run = prepare(config, progress, None if config.init is None else load(last if resume else config.init), data)
     if checkpoint is not None:
         check_same_model(last, checkpoint, config, run.module.problem)
         check_weights(last, checkpoint, run.module)
     elif config.init is not None:
-        start_from(config.init, run.module.model, print if not _started_by_another() else lambda _: None)
+        start_from(config.init, run.module.model, print if not started_by_another() else lambda _: None)
     with _quietly(), _naming(folder):
         trainer = _trainer(config, run.module.problem.metric, folder, progress, deadline)
         if trainer.is_global_zero:

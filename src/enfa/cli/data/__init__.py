@@ -1,1 +1,1 @@
-"""Commands that make datasets ready."""
+"""Commands that read, write and compile data."""

@@ -8,40 +8,66 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from enfa.training.checkpoint import trained_on
+from enfa.cli.training.bad_rows import check_list, listing, say, say_unseen
+from enfa.training.checkpoint import load_model, trained_on
 from enfa.training.disk import write_csv
-from enfa.training.predict import predict as predict_rows
+from enfa.training.ensemble import members
+from enfa.training.predict import predict as predict_graphs
+from enfa.training.predict_table import predict_table
 
 __all__ = ["predict"]
 
 
 def predict(
-    checkpoint: Annotated[Path, typer.Argument(help="A checkpoint of enfa train.", show_default=False)],
+    checkpoint: Annotated[
+        Path, typer.Argument(help="A checkpoint of enfa train, or the folder of an ensemble.", show_default=False)
+    ],
     graphs: Annotated[
         Path,
         typer.Argument(
-            help="An .npz file of graphs (as enfa.datasets.from_npz reads, y not needed), a .csv file with a column "
-            "'smiles', or any other file with a SMILES string at the beginning of every line.",
+            help="A .csv file of molecules, an .npz file of graphs (as enfa.datasets.from_npz reads, y not needed), or any "
+            "other file with a SMILES string at the beginning of every line.",
             show_default=False,
         ),
     ],
     out: Annotated[Path, typer.Option(help="The CSV file to write.")] = Path("predictions.csv"),
+    smiles: Annotated[str | None, typer.Option(help="The column of SMILES strings.", show_default="as trained")] = None,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave predictions blank for rows that cannot be read.")] = False,
     batch_size: Annotated[int, typer.Option(min=1, help="Graphs at a time.")] = 32,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
 ) -> None:
     """Predict with a trained model: a line per graph, with the probability of every class or task, or the number that was
-    learned (of nodes a line each), in the units of the data.
+    learned (of nodes a line each), in the units of the data. Of an ensemble the mean, and the deviation between its models.
 
-    Says on standard error what the model was trained on: dataset, policy, epoch and the metric it reached there.
+    The columns of a .csv file are kept, and predictions stand behind them. Says on standard error what the model was trained
+    on: dataset, policy, epoch and the metric it reached there.
     """
-    told = f"{checkpoint}: {trained_on(checkpoint)}"  # what is read is checked before what is written
+    every = members(checkpoint)
+    models = f"{len(every)} models, the first " if len(every) > 1 else ""
+    told = f"{checkpoint}: {models}{trained_on(every[0])}"  # what is read is checked before what is written
     if not graphs.is_file():
         raise FileNotFoundError(f"There is no input file {graphs}")
     if out.is_dir():
         raise ValueError(f"Expected --out to be a file, got the folder {out}")
+    unread = out.with_suffix(".bad.csv")
     if out.exists() and not force:
         raise ValueError(f"{out} exists: --force replaces it")
-    rows = predict_rows(checkpoint, graphs, batch_size)
-    write_csv(out, rows)
+    check_list(unread, force)
+    left_out = ""
+    if graphs.suffix == ".npz" or load_model(every[0])[2].level == "node":
+        for given, name in ((smiles, "--smiles"), (skip_bad, "--skip-bad")):
+            if given:
+                raise ValueError(f"Expected no {name} but for graphs out of a table of molecules, got {graphs}")
+        rows = predict_graphs(checkpoint, graphs, batch_size)
+        count = len(rows)
+        write_csv(out, rows)
+    else:
+        with listing(unread):
+            found = predict_table(checkpoint, graphs, smiles, batch_size, skip_bad)
+        say(found.bad, unread)
+        rows, count = found.rows, found.count
+        left_out = f"; {len(found.bad)} rows could not be read and are blank" if found.bad else ""
+        say_unseen(found.unseen)
+        write_csv(out, rows, found.table.delimiter)
     Console(stderr=True).print(told, markup=False, highlight=False, soft_wrap=True)
-    Console().print(f"{len(rows)} predictions in {out}", markup=False, soft_wrap=True)
+    Console().print(f"{count} predictions in {out}{left_out}", markup=False, soft_wrap=True)

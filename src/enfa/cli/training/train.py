@@ -1,9 +1,9 @@
-"""``enfa train``: one run."""
+"""``enfa train``: one run, or several seeds of it."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -11,38 +11,102 @@ from rich.console import Console
 from enfa.cli.training.settings import EPILOG, config_of
 from enfa.training.settings.folder import LAST, check_place, folder_of
 
+if TYPE_CHECKING:
+    from enfa.datasets import Benchmark
+    from enfa.datasets.own import BadRow
+    from enfa.training.results.record import Record
+    from enfa.training.settings.config import Config
+
 __all__ = ["EPILOG", "train"]
 
 
 def train(
     config: Annotated[
-        Path, typer.Argument(help="A YAML file of settings, or an .npz file, which is trained on.", show_default=False)
+        Path,
+        typer.Argument(
+            help="A YAML file of settings, a .csv file of molecules, or an .npz file of graphs.", show_default=False
+        ),
     ],
     overrides: Annotated[
         list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Settings that replace the file's.")
     ] = None,
+    smiles: Annotated[str | None, typer.Option(help="The column of SMILES strings.", show_default="the one named so")] = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(help="A column to learn; may be given several times.", show_default="the one other column"),
+    ] = None,
     task: Annotated[
-        str | None, typer.Option(help="nodes or links of one graph: the setting level.", show_default="graphs")
+        str | None,
+        typer.Option(help="classification, regression, or auto to see which; nodes or links of one graph.", show_default="auto"),
+    ] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(help="random, scaffold, or column:NAME, which says train, valid or test.", show_default="random"),
+    ] = None,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out rows that cannot be read.")] = False,
+    seed: Annotated[int | None, typer.Option(help="Of weights, shuffling and dropout.", show_default="0")] = None,
+    ensemble: Annotated[
+        int | None, typer.Option(min=2, help="Train so many models, with seeds from --seed on.", show_default="one")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue from the run's last checkpoint.")] = False,
     progress: Annotated[bool, typer.Option(help="Show progress bars.")] = True,
 ) -> None:
-    """Train one model. Checkpoints (best.ckpt, last.ckpt) and logs go to OUT/NAME/fold-F-seed-S. Ctrl-C loses at most
-    the epoch it falls into; --resume goes on from there, to the same weights as without the break."""
-    settings, console = config_of(config, overrides, **({} if task is None else {"level": task})), Console()
+    """Train one model, or an ensemble. Checkpoints (best.ckpt, last.ckpt) and logs go to OUT/NAME/fold-F-seed-S. Ctrl-C loses
+    at most the epoch it falls into; --resume goes on from there, to the same weights as without the break."""
+    options: dict[str, Any] = {"smiles": smiles, "targets": target, "task": task, "split": split, "seed": seed}
+    options = {name: value for name, value in options.items() if value not in (None, [])}
+    if skip_bad:
+        options["skip_bad"] = True
+    if task in ("nodes", "links"):
+        options["level"] = options.pop("task")
+    settings, console = config_of(config, overrides, **options), Console()
     folder = folder_of(settings)
-    check_place(settings, resume)
-    from enfa.training.run import fit  # and PyTorch, which no mistake above had to wait for
+    if ensemble is None:
+        check_place(settings, resume)
+    from enfa.training.ensemble import fit_ensemble  # and PyTorch, which no mistake above had to wait for
+    from enfa.training.run import fit, needs_lightning
 
+    needs_lightning()
+    data = _opened(settings) if settings.level == "graphs" else None
     try:
-        record = fit(settings, resume=resume, progress=progress)
+        if ensemble is not None:
+            folder = fit_ensemble(
+                settings, ensemble, resume=resume, progress=progress, data=data,
+                report=lambda each, record: _say(console, record, data, f"seed {each.seed}: "),
+            )  # fmt: skip
+        else:
+            record = fit(settings, resume=resume, progress=progress, data=data)
+            if record is None:
+                return
+            _say(console, record, data)
     except (KeyboardInterrupt, SystemExit):
         kept = f"{folder / LAST} is kept: --resume continues it." if (folder / LAST).exists() else "Nothing was saved yet."
+        if ensemble is not None:
+            kept = "What was saved is kept: --resume continues it."
         Console(stderr=True).print(f"Interrupted. {kept}", markup=False, soft_wrap=True)
         raise typer.Exit(130) from None
-    if record is None:
-        return
-    score = f"best validation {record.metric} {record.valid:.4f} in epoch {record.best_epoch}"
-    tested = "" if record.test is None else f", test {record.metric} there {record.test:.4f}"
-    console.print(f"{record.ended}: {record.epochs} epochs in {record.seconds:.0f} s; {score}{tested}", markup=False)
     console.print(f"{folder}", markup=False, soft_wrap=True)
+
+
+def _opened(config: Config) -> Benchmark:
+    """The dataset, and a word on rows that were left out."""
+    from enfa.cli.training.bad_rows import listing, say
+    from enfa.training.build import open_benchmark
+
+    unread = Path(config.out) / config.name / "bad_rows.csv"
+
+    def report(bad: list[BadRow], unlabelled: int) -> None:
+        say(bad, unread, unlabelled)
+
+    with listing(unread):
+        return open_benchmark(config, report)
+
+
+def _say(console: Console, record: Record, data: Benchmark | None, which: str = "") -> None:
+    from enfa.training.metrics import in_units
+
+    units = in_units(record.metric, *((None, None) if data is None else (data.std, data.targets)))
+    score = f"best validation {record.metric} {record.valid:.4f} in epoch {record.best_epoch}"
+    tested = "" if record.test is None else f", test {record.metric} there {record.test:.4f}{units(record.test)}"
+    line = f"{which}{record.ended}: {record.epochs} epochs in {record.seconds:.0f} s; {score}{tested}"
+    console.print(line, markup=False, soft_wrap=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from enfa.datasets.flat import FlatGraphs
 
-__all__ = ["flat_graphs", "read_npz", "splits_of"]
+__all__ = ["flat_graphs", "named", "read_npz", "seen", "splits_of", "stored"]
 
 
 def read_npz(path: Path, also: Sequence[str] = ("y",), graphs: bool = True) -> dict[str, np.ndarray]:
@@ -38,15 +38,24 @@ def flat_graphs(
         x=_features(path, arrays, use_node_attr),
         edge_attr=arrays.get("edge_attr"),
     )
+    if edges == "auto" and "directions" in arrays:
+        edges = str(arrays["directions"])
+        if edges not in ("once", "both"):
+            raise ValueError(f"{path}: expected directions to be 'once' or 'both', got {edges!r}")
     if edges == "auto":
-        share = flat.share_reversed()
-        if share not in (0.0, 1.0):
-            raise ValueError(
-                f"{path}: {share:.0%} of the edges stand in both directions, which is neither all nor none; "
-                f"say edges='both' to take them as they are, or edges='once' to add every reverse"
-            )
-        edges = "both" if share == 1.0 else "once"
+        edges = seen(flat)
     return flat.with_reversed() if edges == "once" else flat
+
+
+def seen(flat: FlatGraphs) -> str:
+    """Whether graphs have both directions of every edge ("both") or each edge "once"."""
+    share = flat.share_reversed()
+    if share not in (0.0, 1.0):
+        raise ValueError(
+            f"{flat.source}: {share:.0%} of the edges stand in both directions, which is neither all nor none; "
+            f"say edges='both' to take them as they are, or edges='once' to add every reverse"
+        )
+    return "both" if share == 1.0 else "once"
 
 
 def _features(path: Path, arrays: Mapping[str, np.ndarray], use_node_attr: bool) -> np.ndarray:
@@ -71,3 +80,13 @@ def splits_of(arrays: Mapping[str, np.ndarray], prefix: str = "split_") -> dict[
     if "val" in there:
         there["valid"] = there.pop("val")
     return there or None
+
+
+def stored(arrays: Mapping[str, np.ndarray], key: str) -> list[int] | None:
+    """How many categories columns have, where the file says so."""
+    return arrays[key].astype(np.int64).reshape(-1).tolist() if key in arrays else None
+
+
+def named(arrays: Mapping[str, np.ndarray], key: str) -> tuple[str, ...] | None:
+    """Names, where the file has them."""
+    return tuple(str(name) for name in arrays[key].reshape(-1)) if key in arrays else None

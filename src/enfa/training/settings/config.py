@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import Any, Literal, get_type_hints
 
-from enfa.datasets.known import TU_NAMES, names
+from enfa.datasets.known import TU_NAMES, is_table, names
 from enfa.graphs.names import check_file_name, unknown
 from enfa.graphs.numbers import bytes_of, real, whole
 from enfa.nn.models.registry import MODELS
@@ -42,16 +42,25 @@ class Config:
 
     dataset: str = _setting(
         f"by name ({', '.join(name for name in names() if name not in TU_NAMES)}, {TU_NAMES[0]} or another of the TU "
-        "collection), or the path of an .npz file"
+        "collection), or the path of an .npz file of graphs or a .csv file of molecules"
     )
     root: str = _setting("folder of the raw files (or of NAME.npz)", "data")
     metric: Literal["accuracy", "rocauc", "ap", "mae", "mse", "r2"] | None = _setting(
-        "for an .npz file: another than its labels suggest (mae, mse and r2 for numbers)", None
+        "for an .npz or .csv file: another than its labels suggest (mae, mse and r2 for numbers)", None
     )
     target: str | None = _setting("of a dataset with several targets, one by its name (None: all of them)", None)
     level: Literal["graphs", "nodes", "links"] = _setting(
         "what is predicted; nodes and links of one graph in an .npz file (PyG's Planetoid layout), with readout root", "graphs"
     )
+    smiles: str | None = _setting("of a .csv file: the column of SMILES strings (None: the one named so)", None)
+    targets: list[str] | None = field(
+        default=None, metadata={"meaning": "of a .csv file: the columns to learn (None: the one other column)"}
+    )
+    task: Literal["auto", "classification", "regression"] = _setting("of a .csv file: what its targets are", "auto")
+    split: str | None = _setting(
+        "of a .csv file: random (drawn by fold_seed), scaffold, or column:NAME of train, valid and test (None: random)", None
+    )
+    skip_bad: bool = _setting("of a .csv file: leave out rows that cannot be read", False)
     use_node_attr: bool = _setting("read the continuous node attributes of a TU dataset or .npz file too", False)
     fold: int = _setting("which fold is tested", 0)
     fold_seed: int = _setting("which drawing of the folds", 0)
@@ -149,6 +158,7 @@ class Config:
             if getattr(self, name) is not None:
                 real(name, getattr(self, name), **limits)
         check_file_name("name", self.name)
+        _check_of_tables(self)
         if self.threads is not None and self.threads < 1:
             raise ValueError(f"Expected threads >= 1, or null for as many as there are cores, got {self.threads}")
         if self.model not in MODELS:
@@ -209,6 +219,16 @@ class Config:
     def to_dict(self) -> dict[str, Any]:
         """Plain values only: goes into checkpoints and result files."""
         return asdict(self)
+
+
+def _check_of_tables(config: Config) -> None:
+    """Settings that only a CSV file has a meaning for."""
+    if is_table(config.dataset):
+        return
+    for f in fields(config):
+        if f.name in ("smiles", "targets", "task", "split", "skip_bad") and getattr(config, f.name) != f.default:
+            value = getattr(config, f.name)
+            raise ValueError(f"Expected no {f.name}={value} but for a .csv file of molecules, got dataset={config.dataset}")
 
 
 # What may differ between a run and its continuation: where and how long it runs, not what it computes.

@@ -10,9 +10,17 @@ from typing import Any
 
 import yaml
 
+from enfa.datasets.known import is_table
+from enfa.nn.models.registry import MODELS
+from enfa.training.settings.arguments import default_of
 from enfa.training.settings.config import Config
 
-__all__ = ["no_such_setting", "read_config"]
+__all__ = ["MOLECULES", "no_such_setting", "read_config"]
+
+# Settings for a CSV file of molecules where nothing else is said: runs end when they get no better. Where the model's own conv
+# would not read bonds, it is one that does.
+MOLECULES: dict[str, Any] = {"hidden_channels": 64, "epochs": 100, "early_stopping": 20}
+READS_BONDS = {"gin": "gine"}
 
 
 def no_such_setting(key: str) -> ValueError:
@@ -70,7 +78,7 @@ SHORT: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _of_npz(path: Path) -> dict[str, Any]:
+def _of_data(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise FileNotFoundError(f"There is no dataset file {path}")
     return {"dataset": str(path)}
@@ -86,14 +94,21 @@ def _with_defaults(values: dict[str, Any]) -> dict[str, Any]:
     return {**SHORT, **values}
 
 
+def _for_molecules(values: dict[str, Any]) -> dict[str, Any]:
+    model = values.get("model", "ds")
+    own = default_of(model, "conv") if model in MODELS else None
+    bonds = {"conv": READS_BONDS[own]} if own in READS_BONDS else {}
+    return {**MOLECULES, **bonds, **values}
+
+
 def read_config(path: str | Path, overrides: Sequence[str] = (), **options: Any) -> Config:
     """The settings of a file: its ``base``'s (a path beside it), then its own, then ``key=value`` overrides.
 
-    ``policy_params.isolate=true`` sets one entry of a mapping. An ``.npz`` file is a config with that dataset. ``options`` are
-    further overrides, by name.
+    ``policy_params.isolate=true`` sets one entry of a mapping. A ``.csv`` or ``.npz`` file is a config with that dataset.
+    ``options`` are further overrides, by name.
     """
     path = Path(path)
-    values = {"name": path.stem, **(_of_npz(path) if path.suffix == ".npz" else _read(path))}
+    values = {"name": path.stem, **(_of_data(path) if is_table(path) or path.suffix == ".npz" else _read(path))}
     try:
         for text in overrides:
             key, value = _override(text)
@@ -102,7 +117,10 @@ def read_config(path: str | Path, overrides: Sequence[str] = (), **options: Any)
                 Config.make({"dataset": "", outer: {}})  # the setting exists, and is a mapping
                 value, key = {**_mapping(outer, values.get(outer, {})), inner: value}, outer
             values[key] = value
-        return Config.make(_with_defaults(values | options))
+        values = _with_defaults(values | options)
+        if is_table(str(values.get("dataset"))):
+            values = _for_molecules(values)
+        return Config.make(values)
     except ValueError as error:
         if overrides or options:
             read_config(path)  # says so where the file itself is wrong

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from enfa.training.settings.config import Config
 
-__all__ = ["BEST", "LAST", "check_place", "folder_of"]
+__all__ = ["BEST", "LAST", "check_place", "folder_of", "started_by_another"]
 
 BEST, LAST = "best.ckpt", "last.ckpt"
 
@@ -17,7 +17,7 @@ def folder_of(config: Config) -> Path:
     return Path(config.out) / config.name / f"fold-{config.fold}-seed-{config.seed}"
 
 
-def _started_by_another() -> bool:
+def started_by_another() -> bool:
     """Whether this is a process that Lightning started for a further rank."""
     return int(os.environ.get("LOCAL_RANK", 0)) > 0
 
@@ -26,7 +26,7 @@ def check_place(config: Config, resume: bool) -> None:
     """Refuse to begin where a run has been, and to go on where none has."""
     folder = folder_of(config)
     there = (folder / LAST).exists()
-    if there and not resume and not _started_by_another():
+    if there and not resume and not started_by_another():
         raise ValueError(f"{folder} holds a run already: --resume continues it; another 'out' or 'name' keeps both")
     if resume and not there:
         raise FileNotFoundError(f"There is no run to resume in {folder}")

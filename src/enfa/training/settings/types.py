@@ -20,6 +20,8 @@ def described(kind: Any) -> str:
         return ", ".join(str(v) for v in get_args(kind))
     if get_origin(kind) is dict:
         return "a mapping"
+    if get_origin(kind) is list:
+        return "a list of texts"
     return _WORDS[kind]
 
 
@@ -38,6 +40,9 @@ def _fits(value: Any, kind: Any) -> tuple[bool, Any]:
         return (str(value) in names and not isinstance(value, bool), names.get(str(value)))
     if origin is dict:
         return isinstance(value, dict) and all(isinstance(k, str) for k in value), value
+    if origin is list:  # one text is a list of one
+        given = [value] if isinstance(value, str) else value
+        return isinstance(given, list) and all(isinstance(v, str) for v in given), given
     if kind is float and not isinstance(value, bool):
         try:  # YAML reads 1e-3 as text
             return isinstance(value, (int, float, str)), float(value)

@@ -1,8 +1,9 @@
 """Your own data: from a list of graphs, or from one ``.npz`` file."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 import torch
@@ -11,9 +12,9 @@ from torch_geometric.data import Data
 from enfa.datasets.assemble import assemble
 from enfa.datasets.benchmark import Benchmark, Channels, Level, Metric
 from enfa.datasets.flat import FlatGraphs
-from enfa.datasets.npz.read import flat_graphs, read_npz, splits_of
+from enfa.datasets.npz.read import flat_graphs, named, read_npz, splits_of, stored
 
-__all__ = ["from_graphs", "from_npz", "graphs_from_npz"]
+__all__ = ["check_alike", "from_graphs", "from_npz", "graphs_from_npz", "join", "joined"]
 
 
 def from_graphs(
@@ -38,29 +39,38 @@ def from_graphs(
     graphs = list(graphs)
     if not graphs:
         raise ValueError(f"{name}: expected at least one graph, got none")
-    for key, needed in (("edge_index", True), ("y", True), ("x", False), ("edge_attr", False)):
-        have = [graph.get(key) is not None for graph in graphs]
-        if not all(have) and (needed or any(have)):
-            raise ValueError(f"{name}: graph {have.index(False)} has no {key}")
-    num_nodes = np.array([graph.num_nodes for graph in graphs])
-    flat = FlatGraphs(
-        source=name,
-        num_nodes=num_nodes,
-        num_edges=np.array([graph.edge_index.size(1) for graph in graphs]),
-        edges=_join(name, graphs, "edge_index", dim=1).T,
-        x=np.zeros(num_nodes.sum(), dtype=np.int64) if graphs[0].x is None else _join(name, graphs, "x"),
-        edge_attr=None if graphs[0].edge_attr is None else _join(name, graphs, "edge_attr"),
-    )
+    check_alike(name, graphs, y=True)
     return assemble(
         name,
-        flat,
-        _join(name, graphs, "y"),
+        joined(name, graphs),
+        join(name, graphs, "y"),
         metric=metric,
         num_outputs=num_outputs,
         in_channels=in_channels,
         edge_channels=edge_channels,
         splits=splits,
         level=level,
+    )
+
+
+def check_alike(name: str, graphs: Sequence[Data], y: bool) -> None:
+    """Refuse graphs of which some have what others lack; with ``y``, labels must be there."""
+    for key, needed in (("edge_index", True), ("y", y), ("x", False), ("edge_attr", False)):
+        have = [graph.get(key) is not None for graph in graphs]
+        if not all(have) and (needed or any(have)):
+            raise ValueError(f"{name}: graph {have.index(False)} has no {key}")
+
+
+def joined(name: str, graphs: Sequence[Data]) -> FlatGraphs:
+    """Graphs laid end to end; without ``x``, all nodes are alike."""
+    num_nodes = np.array([graph.num_nodes for graph in graphs])
+    return FlatGraphs(
+        source=name,
+        num_nodes=num_nodes,
+        num_edges=np.array([graph.edge_index.size(1) for graph in graphs]),
+        edges=join(name, graphs, "edge_index", dim=1).T,
+        x=np.zeros(num_nodes.sum(), dtype=np.int64) if graphs[0].x is None else join(name, graphs, "x"),
+        edge_attr=None if graphs[0].edge_attr is None else join(name, graphs, "edge_attr"),
     )
 
 
@@ -90,27 +100,35 @@ def from_npz(
     ``node_y``         ``[N, T]``    instead of ``y``: numbers to predict for nodes
     ``split_train``    ``[...]``     optional positions of graphs, with ``split_valid`` (or ``split_val``)
                                      and ``split_test``; without them, ten stratified folds
+    ``x_categories``   ``[C]``       optional: how many categories each column of ``x`` has, of which these graphs
+                                     need not show all; ``edge_categories`` says the same of ``edge_attr``
+    ``directions``     text          optional: "both" or "once", for ``edges`` below where that is "auto"
+    ``metric``         text          optional; ``targets``, the names of ``y``'s columns; ``classes``, those of the classes
     ================== ============= ====================================================================
 
     ``edges="both"`` takes the edges as they stand, for files with both directions of every edge (or directed
     graphs); ``"once"`` adds the reverse of each; ``"auto"`` sees which of the two it is. The other options
-    are those of ``from_graphs``. Nothing in the file is unpickled.
+    are those of ``from_graphs``. Nothing in the file is unpickled. ``to_npz`` writes such files.
     """
     path = Path(path)
     arrays = read_npz(path, ())
     if ("y" in arrays) == ("node_y" in arrays):
         raise ValueError(f"{path}: expected an array 'y', or instead of it 'node_y', got {sorted(arrays)}")
-    return assemble(
+    if metric is None and "metric" in arrays:
+        metric = cast(Metric, str(arrays["metric"]))
+    data = assemble(
         name or path.stem,
         flat_graphs(path, arrays, edges, use_node_attr),
         arrays["y"] if "y" in arrays else arrays["node_y"],
         metric=metric,
         num_outputs=num_outputs,
-        in_channels=in_channels,
-        edge_channels=edge_channels,
+        in_channels=stored(arrays, "x_categories") if in_channels is None else in_channels,
+        edge_channels=stored(arrays, "edge_categories") if edge_channels is None else edge_channels,
         splits=splits_of(arrays),
         level="graph" if "y" in arrays else "node",
+        targets=named(arrays, "targets"),
     )
+    return replace(data, classes=named(arrays, "classes")) if "classes" in arrays else data
 
 
 def graphs_from_npz(
@@ -126,7 +144,7 @@ def graphs_from_npz(
     return graphs
 
 
-def _join(name: str, graphs: Sequence[Data], key: str, dim: int = 0) -> np.ndarray:
+def join(name: str, graphs: Sequence[Data], key: str, dim: int = 0) -> np.ndarray:
     try:
         values = [torch.atleast_1d(torch.as_tensor(graph[key])) for graph in graphs]
         return torch.cat(values, dim=dim).detach().cpu().numpy()

@@ -1,0 +1,141 @@
+"""From columns of text to labels: yes/no tasks, classes or numbers, and blanks where nothing was measured."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from enfa.datasets.benchmark import Task
+
+__all__ = ["Asked", "Labels", "read_labels"]
+
+Asked = Literal["auto", "classification", "regression"]
+BLANK = frozenset({"", "na", "n/a", "nan", "null"})
+ANSWERS = {"1": 1.0, "1.0": 1.0, "true": 1.0, "yes": 1.0, "0": 0.0, "0.0": 0.0, "false": 0.0, "no": 0.0}
+FEW = 10  # whole numbers of at most so many kinds may be classes as well as counts
+MANY = 100  # more classes than these are taken for a mistake
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What a model is to learn: ``y`` is int64 ``[R]`` (multiclass; -1 where blank) or float64 ``[R, T]`` (NaN where blank)."""
+
+    task: Task
+    y: np.ndarray = field(repr=False)
+    targets: tuple[str, ...]
+    classes: tuple[str, ...] | None = None
+    wrong: list[tuple[int, str]] = field(default_factory=list)
+    """Rows whose labels are none, and why."""
+
+    @property
+    def measured(self) -> np.ndarray:
+        """Which rows have a label at all."""
+        return self.y >= 0 if self.y.ndim == 1 else ~np.isnan(self.y).all(axis=1)
+
+
+def read_labels(columns: Mapping[str, Sequence[str]], task: Asked = "auto") -> Labels:
+    """The labels in some columns.
+
+    ``task="auto"`` takes 0 and 1, yes and no, true and false for yes/no tasks, other words for classes, and numbers for
+    numbers; where it could be either, it asks.
+
+    >>> read_labels({"toxic": ["yes", "", "no"]}).y.tolist()
+    [[1.0], [nan], [0.0]]
+    >>> read_labels({"colour": ["red", "blue", "red"]}).classes
+    ('blue', 'red')
+    """
+    kinds = {name: _kind(name, values) for name, values in columns.items()}
+    chosen = _chosen(columns, kinds, task)
+    if chosen == "multiclass":
+        ((name, values),) = columns.items()
+        return _classes(name, values, words=kinds[name] == "words")
+    read = _answer if chosen == "binary" else _number
+    y, wrong = np.full((len(next(iter(columns.values()))), len(columns)), np.nan), []
+    for place, (name, values) in enumerate(columns.items()):
+        for row, text in enumerate(values):
+            if text.lower() not in BLANK:
+                found = read(text)
+                if found is None:
+                    expected = "yes or no (1 or 0)" if chosen == "binary" else "a number"
+                    wrong.append((row, f"Expected {name} to be {expected} or blank, got {text!r}"))
+                else:
+                    y[row, place] = found
+    labels = Labels(chosen, y, tuple(columns), None, wrong)
+    if len(columns) == 1 and len(different := np.unique(y[labels.measured])) < 2:
+        only = next(iter(columns))
+        raise ValueError(f"Expected {only!r} to have at least two different values to learn from, got {different.tolist()}")
+    return labels
+
+
+def _answer(text: str) -> float | None:
+    return ANSWERS.get(text.lower())
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _kind(name: str, values: Sequence[str]) -> str:
+    """What a column holds: "answers", "counts" (few whole numbers), "numbers" or "words"."""
+    there = [text for text in values if text.lower() not in BLANK]
+    if not there:
+        raise ValueError(f"Expected at least one label in the column {name!r}, got blanks only")
+    if all(_answer(text) is not None for text in there):
+        return "answers"
+    numbers = [value for text in there if (value := _number(text)) is not None]
+    if 2 * len(numbers) < len(there):  # a word among many numbers is a bad row, not a class
+        return "words"
+    if set(numbers) <= {0.0, 1.0}:
+        return "answers"
+    few = len(set(numbers)) <= FEW and all(value == int(value) for value in numbers)
+    return "counts" if few else "numbers"
+
+
+def _chosen(columns: Mapping[str, Sequence[str]], kinds: dict[str, str], task: Asked) -> Task:
+    of = {kind: next(name for name, k in kinds.items() if k == kind) for kind in kinds.values()}
+    if task not in ("auto", "classification", "regression"):
+        raise ValueError(f"Expected task to be auto, classification or regression, got {task!r}")
+    if set(of) == {"answers"} and task != "regression":
+        return "binary"
+    if "words" in of and task == "regression":
+        raise ValueError(f"Expected numbers in the column {of['words']!r} for task regression, got words")
+    if task == "regression":
+        return "regression"
+    if len(columns) > 1 and (task == "classification" or "words" in of):
+        other = next(of[kind] for kind in ("words", "numbers", "counts") if kind in of)
+        raise ValueError(
+            f"Expected several classification targets to be yes/no (1, 0 or blank), got other values in {other!r}: "
+            f"train it by itself"
+        )
+    if task == "classification" or "words" in of:
+        return "multiclass"
+    if "counts" in of:
+        raise ValueError(
+            f"Expected --task classification or --task regression, because the few whole numbers in {of['counts']!r} may be "
+            f"classes or counts, got auto"
+        )
+    if "answers" in of:
+        raise ValueError(
+            f"Expected targets of one kind, got yes/no in {of['answers']!r} and numbers in {of['numbers']!r}: train them apart"
+        )
+    return "regression"
+
+
+def _classes(name: str, values: Sequence[str], words: bool) -> Labels:
+    there = sorted({text for text in values if text.lower() not in BLANK})
+    wrong = []
+    if not words:
+        for row, text in enumerate(values):
+            if text.lower() not in BLANK and _number(text) is None:
+                wrong.append((row, f"Expected {name} to be a number or blank, like most of the column, got {text!r}"))
+        there = sorted((text for text in there if _number(text) is not None), key=float)
+    if not 2 <= len(there) <= MANY:
+        raise ValueError(f"Expected 2 to {MANY} classes in the column {name!r}, got {len(there)}, such as {there[0]!r}")
+    code = {text: number for number, text in enumerate(there)}
+    return Labels("multiclass", np.array([code.get(text, -1) for text in values]), (name,), tuple(there), wrong)

@@ -1,0 +1,76 @@
+"""Several seeds of one config, and the folder that holds them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from enfa.datasets import Benchmark
+from enfa.graphs.names import check_file_name
+from enfa.training.disk import write_json
+from enfa.training.results.record import Record
+from enfa.training.run import fit
+from enfa.training.settings.config import Config
+from enfa.training.settings.folder import BEST, LAST, check_place, folder_of
+
+__all__ = ["MEMBERS", "fit_ensemble", "members"]
+
+MEMBERS = "ensemble.json"
+
+
+def fit_ensemble(
+    config: Config,
+    count: int,
+    *,
+    resume: bool = False,
+    progress: bool = True,
+    data: Benchmark | None = None,
+    report: Callable[[Config, Record], None] | None = None,
+) -> Path:
+    """Train ``count`` models on the same split, with seeds from the config's on, and return the folder that ``enfa predict``
+    takes: OUT/NAME. With ``resume``, those that are done are kept, and one that was interrupted goes on."""
+    if count < 2:
+        raise ValueError(f"Expected an ensemble of at least 2 models, got {count}")
+    configs = [replace(config, seed=config.seed + k) for k in range(count)]
+    folder = folder_of(config).parent
+    if not resume:
+        for each in configs:
+            check_place(each, resume=False)
+        if (folder / MEMBERS).exists():
+            raise ValueError(f"{folder} holds an ensemble already: --resume continues it; another 'out' or 'name' keeps both")
+    for each in configs:
+        record = _done(each) or fit(each, resume=(folder_of(each) / LAST).exists(), progress=progress, data=data)
+        if record is not None and report is not None:
+            report(each, record)
+    write_json(folder / MEMBERS, {"runs": [folder_of(each).name for each in configs]})
+    return folder
+
+
+def _done(config: Config) -> Record | None:
+    """The record of a run that has ended, with these very settings."""
+    path = folder_of(config) / "result.json"
+    if not path.is_file():
+        return None
+    record = Record.from_dict(json.loads(path.read_text(encoding="utf-8")))
+    return record if record.config == config.to_dict() else None
+
+
+def members(path: Path) -> list[Path]:
+    """The checkpoints of an ensemble's folder; of a run's folder its best one; or the given checkpoint itself."""
+    if not path.is_dir():
+        return [path]
+    if not (path / MEMBERS).is_file():
+        if (path / BEST).is_file():
+            return [path / BEST]
+        raise ValueError(f"Expected a checkpoint, or a folder with {BEST} or {MEMBERS} (of enfa train --ensemble), got {path}")
+    try:
+        runs = json.loads((path / MEMBERS).read_text(encoding="utf-8"))["runs"]
+        for run in runs:
+            check_file_name("a run", run)  # a folder, which may be anybody's, names nothing outside of it
+        if len(runs) < 2:
+            raise ValueError(f"got {len(runs)} of them")
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"{path / MEMBERS}: Expected the names of two or more runs ({error})") from error
+    return [path / run / BEST for run in runs]

@@ -1,0 +1,61 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from enfa.cli.app import app
+from enfa.datasets import ATOM_CHANNELS, from_csv, from_npz
+from enfa.datasets.own import graphs_from_npz
+
+
+def convert(*args: object) -> str:
+    result = CliRunner().invoke(app, ["convert", *map(str, args)])
+    assert result.exit_code == 0, result.output
+    return result.stdout + result.stderr
+
+
+def refused(message: str, *args: object) -> None:
+    result = CliRunner().invoke(app, ["convert", *map(str, args)])
+    assert result.exit_code == 2 and message in result.stderr, result.output
+
+
+def test_json_lines(tmp_path: Path) -> None:
+    path = tmp_path / "g.jsonl"
+    path.write_text("".join(json.dumps({"edges": [[0, 1], [1, 2]], "x": [0, 1, k], "y": k % 2}) + "\n" for k in range(4)))
+    assert convert(path, tmp_path / "g.npz") == f"4 graphs in {tmp_path / 'g.npz'}\n"
+    data = from_npz(tmp_path / "g.npz")
+    assert data.graphs[3].edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]], "edges that stand once go both ways"
+    assert (data.in_channels, data.labels.tolist()) == ([4], [0, 1, 0, 1])
+    convert(path, tmp_path / "g.npz", "--edges", "both", "--force")
+    assert from_npz(tmp_path / "g.npz").graphs[3].num_edges == 2
+    refused("g.npz exists: --force replaces it", path, tmp_path / "g.npz")
+    refused("Expected no --target but for a .csv file", path, tmp_path / "h.npz", "--target", "y")
+    refused("Expected --edges to be auto, once or both", path, tmp_path / "h.npz", "--edges", "twice")
+    refused("Expected a file ending in .npz to write", path, tmp_path / "h.csv")
+    refused("There is no input file", tmp_path / "no.jsonl", tmp_path / "h.npz")
+    refused("Expected a file ending in .csv", tmp_path / "g.npz", tmp_path / "h.npz")
+    with path.open("a") as file:
+        file.write("{}\n")
+    refused("line 5: '{}': Expected 'edges'", path, tmp_path / "h.npz")
+    assert not (tmp_path / "h.npz").exists()
+    assert "4 graphs in" in convert(path, tmp_path / "h.npz", "--skip-bad")
+
+
+def test_molecules(tmp_path: Path) -> None:
+    pytest.importorskip("rdkit", reason="rdkit is not installed")
+    path = tmp_path / "m.csv"
+    path.write_text("smiles,y,z\n" + "".join(f"{'C' * (k + 1)}O,{k / 3},{k % 2}\n" for k in range(12)) + "C(C,1,1\nCC,,\n")
+    refused("1 of 14 rows cannot be read", path, tmp_path / "m.npz")
+    convert(path, tmp_path / "m.npz", "--skip-bad")
+    assert len(graphs_from_npz(tmp_path / "m.npz")) == 13, "without targets all molecules stay"
+    said = convert(path, tmp_path / "y.npz", "--skip-bad", "--target", "y", "--split", "random")
+    assert "1 row without a label left out" in said
+    data, direct = from_npz(tmp_path / "y.npz"), from_csv(path, targets=["y"], skip_bad=True)
+    assert (data.task, data.metric, data.targets, data.in_channels) == ("regression", "mae", ("y",), ATOM_CHANNELS)
+    np.testing.assert_allclose(data.labels[:, 0], np.arange(12) / 3, rtol=1e-6)
+    assert all(np.array_equal(data.split()[part], direct.split()[part]) for part in ("train", "valid", "test"))
+    for one, other in zip(data.graphs, direct.graphs, strict=True):
+        assert all(torch.equal(one[name], other[name]) for name in ("x", "edge_index", "edge_attr"))

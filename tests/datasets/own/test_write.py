@@ -1,0 +1,73 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from enfa.datasets import from_npz, to_npz
+from enfa.datasets.own import graphs_from_npz
+from enfa.testing import random_graphs
+
+
+def graphs(y: torch.Tensor | None = None) -> list[Data]:
+    found = [Data(x=g.x.long() + 300, edge_index=g.edge_index) for g in random_graphs(12, nodes=5, channels=2)]
+    for graph, label in zip(found, [] if y is None else y.split(1)):
+        graph.y = label
+    return found
+
+
+def same(a: list[Data], b: list[Data], *names: str) -> bool:
+    return all(torch.equal(one[name], other[name]) for one, other in zip(a, b, strict=True) for name in names)
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    made = graphs(torch.arange(12) % 3)
+    splits = {"train": np.arange(8), "valid": np.array([8, 9]), "test": np.array([10, 11])}
+    to_npz(made, tmp_path / "a.npz", splits=splits, in_channels=[400, 500], targets=["kind"], classes=["x", "y", "z"])
+    data = from_npz(tmp_path / "a.npz")
+    assert same(made, data.graphs, "x", "edge_index", "y")
+    assert (data.in_channels, data.targets, data.classes) == ([400, 500], ("kind",), ("x", "y", "z"))
+    assert all(np.array_equal(data.split()[part], rows) for part, rows in splits.items())
+
+
+def test_directed_edges_stay_as_they_are(tmp_path: Path) -> None:
+    one_way = [Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3, y=torch.tensor([k])) for k in range(2)]
+    for edges, count in (("both", 2), ("once", 4), ("auto", 4)):
+        to_npz(one_way, tmp_path / "a.npz", edges=edges, force=True)  # type: ignore[arg-type]
+        assert from_npz(tmp_path / "a.npz").graphs[0].num_edges == count
+        assert from_npz(tmp_path / "a.npz", edges="both").graphs[0].num_edges == 2
+
+
+def test_numbers_features_and_labels_of_nodes(tmp_path: Path) -> None:
+    made = graphs(torch.linspace(-1, 1, 12)[:, None])
+    for graph in made:
+        graph.x, graph.edge_attr = graph.x.float() / 7, torch.rand(graph.num_edges, 2)
+    to_npz(made, tmp_path / "a.npz", metric="mse")
+    data = from_npz(tmp_path / "a.npz")
+    assert same(made, data.graphs, "x", "edge_attr", "y") and (data.task, data.metric) == ("regression", "mse")
+    for graph in made:
+        graph.y = torch.rand(graph.num_nodes, 1)
+    to_npz(made, tmp_path / "b.npz", level="node")
+    assert same(made, from_npz(tmp_path / "b.npz").graphs, "y") and from_npz(tmp_path / "b.npz").level == "node"
+
+
+def test_graphs_without_labels_are_for_prediction(tmp_path: Path) -> None:
+    to_npz(graphs(), tmp_path / "a.npz")
+    assert same(graphs(), graphs_from_npz(tmp_path / "a.npz"), "x", "edge_index")
+
+
+def test_refuses(tmp_path: Path) -> None:
+    to_npz(graphs(), tmp_path / "a.npz")
+    before = (tmp_path / "a.npz").read_bytes()
+    with pytest.raises(ValueError, match=r"a\.npz exists: --force"):
+        to_npz(graphs()[:2], tmp_path / "a.npz")
+    with pytest.raises(ValueError, match=r"ending in \.npz"):
+        to_npz(graphs(), tmp_path / "a.csv")
+    with pytest.raises(ValueError, match="at least one graph"):
+        to_npz([], tmp_path / "b.npz")
+    mixed = graphs(torch.arange(12))
+    del mixed[3].y
+    with pytest.raises(ValueError, match="graph 3 has no y"):
+        to_npz(mixed, tmp_path / "b.npz")
+    assert (tmp_path / "a.npz").read_bytes() == before and [path.name for path in tmp_path.iterdir()] == ["a.npz"]
