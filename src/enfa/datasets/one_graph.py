@@ -38,7 +38,7 @@ class OneGraph:
     parts: Mapping[str, np.ndarray] = field(repr=False)  # nodes, or pairs, to train, validate and test on
     pairs: np.ndarray | None = field(default=None, repr=False)  # int64 [pairs, 2]
     num_folds: int = 1
-    targets = mean = std = classes = None
+    targets = mean = std = classes = elements = None
 
     def __post_init__(self) -> None:
         for part in PARTS:

@@ -37,7 +37,7 @@ def train(
     ] = None,
     task: Annotated[
         str | None,
-        typer.Option(help="classification, regression, or auto to see which; nodes or links of one graph.", show_default="auto"),
+        typer.Option(help="classification, regression, auto to see which; nodes or links of one graph.", show_default="auto"),
     ] = None,
     split: Annotated[
         str | None,

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 from torch import Tensor
 
-from enfa.batch import DataLoader
+from enfa.batch import CompiledDataset, DataLoader
 from enfa.batch.parts import SubgraphLoader
 from enfa.batch.shards.dataset import Compiled
 from enfa.batch.static.packed import PackedLoader
@@ -65,6 +65,7 @@ class Batches(pl.LightningDataModule):
         if trainer is not None and trainer.strategy.root_device.type != "cpu":
             needs = self.compiled.program.needs
         if self.labels is not None:
+            assert isinstance(self.compiled, CompiledDataset), "the subgraphs of one graph are in no shards"
             chosen = self.labels, self.split[part]
             return SubgraphLoader(self.compiled, *chosen, c.batch_size, part == "train", c.seed, workers(c), needs)
         return DataLoader(

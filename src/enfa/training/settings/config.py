@@ -198,8 +198,10 @@ class Config:
         """Refuse what has no meaning for the nodes or links of one graph."""
         if not self.dataset.endswith(".npz"):
             raise ValueError(f"Expected an .npz file of one graph for level={self.level}, got {self.dataset!r}")
-        if self.devices > 1 or self.max_rows is not None or self.use_node_attr or self.target is not None:
-            raise ValueError(f"Expected no devices, max_rows, use_node_attr or target with level={self.level}, got one of them")
+        unfit = {"devices": self.devices > 1, "max_rows": self.max_rows is not None, "use_node_attr": self.use_node_attr,
+                 "target": self.target is not None, "shards": self.shards is not None}  # fmt: skip
+        if any(unfit.values()):
+            raise ValueError(f"Expected no {', '.join(unfit)} with level={self.level}, got one of them")
         if (self.policy == "pair_marking") != (self.level == "links"):
             raise ValueError(f"Expected the policy pair_marking for links, and for these alone, got {self.policy}")
 
