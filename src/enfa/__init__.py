@@ -39,8 +39,8 @@ else:
     __getattr__, __dir__ = lazily(__name__, {
         "enfa.attribution": "Explanation explain",
         "enfa.batch": "CompiledDataset DataLoader",
-        "enfa.edits": "EdgeDeletion EdgeMarking EgoNets MostCentral NeighborMarking NodeDeletion NodeMarking PairMarking Policy "
-        "Reconstruction Subgraph Subsample",
+        "enfa.edits": "EdgeDeletion EdgeMarking EgoNets MostCentral NeighborMarking NodeDeletion NodeMarking PairMarking "
+        "Policy Reconstruction Subgraph Subsample",
         "enfa.expressiveness": "Power power",
         "enfa.nn": "DSGNN DSSGNN GNNAK I2GNN IDGNN NGNN SSWLGNN SUN CountedBatchNorm Subgraphormer",
         "enfa.nn.bag": "Bag Rows ShardedDataset load_compiled make_plan",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from enfa.datasets import Benchmark
 from enfa.graphs.names import check_file_name
+from enfa.nn.models.pretrained import CONFIG
 from enfa.training.disk import write_json
 from enfa.training.results.record import Record
 from enfa.training.run import fit
@@ -58,8 +59,8 @@ def _done(config: Config) -> Record | None:
 
 
 def members(path: Path) -> list[Path]:
-    """The checkpoints of an ensemble's folder; of a run's folder its best one; or the given checkpoint itself."""
-    if not path.is_dir():
+    """The checkpoints of an ensemble's folder; of a run's folder its best one; or the given checkpoint, or pretrained folder."""
+    if not path.is_dir() or (path / CONFIG).is_file():
         return [path]
     if not (path / MEMBERS).is_file():
         if (path / BEST).is_file():
