@@ -80,7 +80,8 @@ def _train(sample: Path, folder: Path, policy: dict[str, Any], **settings: objec
 
 
 def test_every_policy_is_here() -> None:
-    assert {one["name"] for one in EVERY} == set(POLICIES)
+    """But for pair_marking, which is for links of one graph: tests/training/test_one_graph.py."""
+    assert {one["name"] for one in EVERY} == set(POLICIES) - {"pair_marking"}
 
 
 @pytest.mark.parametrize("policy", EVERY, ids=_words)

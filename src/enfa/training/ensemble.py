@@ -59,7 +59,7 @@ def _done(config: Config) -> Record | None:
 
 
 def members(path: Path) -> list[Path]:
-    """The checkpoints of an ensemble's folder; of a run's folder its best one; or the given checkpoint, or pretrained folder."""
+    """The checkpoints of an ensemble's folder; of a run's folder its best one; or what is given, one model."""
     if not path.is_dir() or (path / CONFIG).is_file():
         return [path]
     if not (path / MEMBERS).is_file():

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from torch import nn
+from typing import TYPE_CHECKING
 
 from enfa.graphs.names import unknown
+
+if TYPE_CHECKING:
+    from torch import nn
 
 __all__ = ["frozen_modules", "groups"]
 
