@@ -16,11 +16,13 @@ import torch
 import yaml
 
 from enfa.batch.file.atomic import named
+from enfa.datasets import Benchmark
 from enfa.training.build import Problem, compile_for, open_benchmark
 from enfa.training.checkpoint import check_resumable, check_same_model, check_weights, load_checkpoint
 from enfa.training.disk import write_json, write_text
 from enfa.training.loop.graphed import uses_graphs
 from enfa.training.metrics import NEAR, lower_is_better, mode
+from enfa.training.results.parts import Parts
 from enfa.training.results.record import Record, hardware
 from enfa.training.settings.config import Config
 from enfa.training.settings.folder import BEST, LAST, check_place, folder_of
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from enfa.training.loop.lightning import pl
     from enfa.training.loop.module import TrainingModule
 
-__all__ = ["BEST", "LAST", "evaluate", "fit", "folder_of", "prepare"]
+__all__ = ["BEST", "LAST", "evaluate", "fit", "fit_few", "folder_of", "prepare"]
 
 _PRECISION: dict[str, Any] = {"32": "32-true", "64": "32-true", "bf16": "bf16-mixed", "16": "16-mixed"}
 # On workers (a slice costs little), on folders that hold a run to resume, on what is as it should be.
@@ -101,20 +103,28 @@ class Prepared:
     validates_on_test: bool
 
 
-def prepare(config: Config, progress: bool = False) -> Prepared:
-    needs_lightning()
-    from enfa.training.loop.data import Batches
-    from enfa.training.loop.module import TrainingModule
+def prepare(
+    config: Config, progress: bool = False, parts: Parts | None = None, data: Benchmark | None = None
+) -> Prepared:
+    """``data``: the dataset, where it is not to be read."""
+    parts = Parts() if parts is None else parts
+    with parts.timed("import"):
+        needs_lightning()
+        from enfa.training.loop.data import Batches
+        from enfa.training.loop.module import TrainingModule
 
     if config.threads is not None:
         torch.set_num_threads(config.threads)
-    data = open_benchmark(config)
+    with parts.timed("read"):
+        data = open_benchmark(config) if data is None else data
     split = data.split(config.fold, config.fold_seed, validation=config.validation)
     for part, graphs in split.items():
         if not len(graphs):
             raise ValueError(f"{data.name}: the split {part!r} of fold {config.fold} is empty")
     module = TrainingModule(config, Problem.of(data))
-    compiled = compile_for(config, data.graphs, module.model, progress, data.level)
+    module.parts = parts
+    with parts.timed("compile"):
+        compiled = compile_for(config, data.graphs, module.model, progress, data.level)
     tests = data.splits is None and config.validation == "test"
     return Prepared(module, Batches(config, compiled, split), tests)
 
@@ -184,11 +194,13 @@ def _trainer(config: Config, metric: str, folder: Path, progress: bool, deadline
     )
 
 
-def fit(config: Config, *, resume: bool = False, progress: bool = True, deadline: float | None = None) -> Record | None:
+def fit(
+    config: Config, *, resume: bool = False, progress: bool = True, deadline: float | None = None, parts: Parts | None = None
+) -> Record | None:
     """Train, and return the run's record; None in processes that only helped.
 
     ``deadline`` (of ``time.monotonic``) ends the run at the end of the epoch in which it passes. An
-    interrupted run loses the epoch it was in (see LastCheckpoint).
+    interrupted run loses the epoch it was in (see LastCheckpoint). ``parts`` is told what begins, and notes how long it takes.
     """
     folder = folder_of(config)
     last = folder / LAST
@@ -199,7 +211,8 @@ def fit(config: Config, *, resume: bool = False, progress: bool = True, deadline
     checkpoint = load_checkpoint(last) if resume else None
     if checkpoint is not None:
         check_resumable(last, checkpoint, config)
-    run = prepare(config, progress)
+    parts = Parts() if parts is None else parts
+    run = prepare(config, progress, parts)
     if checkpoint is not None:
         check_same_model(last, checkpoint, config, run.module.problem)
         check_weights(last, checkpoint, run.module)
@@ -209,13 +222,15 @@ def fit(config: Config, *, resume: bool = False, progress: bool = True, deadline
             folder.mkdir(parents=True, exist_ok=True)
             write_text(folder / "config.yaml", yaml.safe_dump(config.to_dict(), sort_keys=False))
         run.module.csv = folder / "metrics.csv"
-        trainer.fit(run.module, run.batches, ckpt_path=str(last) if resume else None, weights_only=True)
+        with parts.timed("epochs"):
+            trainer.fit(run.module, run.batches, ckpt_path=str(last) if resume else None, weights_only=True)
         test, seconds = None, run.module.seconds
         if run.module.graphed:
             write_json(folder / "batches.json", {**run.batches.report(), **run.module.steps})
         if not run.validates_on_test:
             best, curve = str(folder / BEST), run.module.curve
-            found = trainer.test(run.module, run.batches, ckpt_path=best, weights_only=True, verbose=False)
+            with parts.timed("test"):
+                found = trainer.test(run.module, run.batches, ckpt_path=best, weights_only=True, verbose=False)
             test = float(found[0]["test/score"])
             run.module.curve = curve  # the best checkpoint brought its own, which ends there
     if not trainer.is_global_zero:
@@ -224,6 +239,16 @@ def fit(config: Config, *, resume: bool = False, progress: bool = True, deadline
     record = Record.of(config, run.module, test, seconds, hardware(trainer.strategy.root_device), late)
     write_json(folder / "result.json", record.to_dict())
     return record
+
+
+def fit_few(config: Config, data: Benchmark) -> None:
+    """Train on other data than the config's, without a record."""
+    run = prepare(config, data=data)
+    with _quietly():
+        trainer = _trainer(config, run.module.problem.metric, folder_of(config), False, None)
+        trainer.fit(run.module, run.batches)
+        if not run.validates_on_test:
+            trainer.test(run.module, run.batches, verbose=False)
 
 
 def evaluate(config: Config, checkpoint: str | Path | None = None, part: str = "test", progress: bool = True) -> float:

@@ -9,6 +9,8 @@ import typer
 from rich.console import Console
 
 from enfa.cli.training.settings import EPILOG, config_of
+from enfa.cli.training.telling import Telling
+from enfa.training.results.parts import Parts
 from enfa.training.settings.folder import LAST, check_place, folder_of
 
 __all__ = ["EPILOG", "train"]
@@ -27,17 +29,23 @@ def train(
     settings, console = config_of(config, overrides), Console()
     folder = folder_of(settings)
     check_place(settings, resume)
-    from enfa.training.run import fit  # and PyTorch, which no mistake above had to wait for
-
+    telling = Telling(Console(stderr=True))
+    parts = Parts(telling if progress else None)
     try:
-        record = fit(settings, resume=resume, progress=progress)
+        with parts.timed("import"):
+            from enfa.training.run import fit  # and PyTorch, which no mistake above had to wait for
+        record = fit(settings, resume=resume, progress=progress, parts=parts)
     except (KeyboardInterrupt, SystemExit):
         kept = f"{folder / LAST} is kept: --resume continues it." if (folder / LAST).exists() else "Nothing was saved yet."
         Console(stderr=True).print(f"Interrupted. {kept}", markup=False, soft_wrap=True)
         raise typer.Exit(130) from None
+    finally:
+        telling.stop()
     if record is None:
         return
     score = f"best validation {record.metric} {record.valid:.4f} in epoch {record.best_epoch}"
     tested = "" if record.test is None else f", test {record.metric} there {record.test:.4f}"
     console.print(f"{record.ended}: {record.epochs} epochs in {record.seconds:.0f} s; {score}{tested}", markup=False)
+    spent = ", ".join(f"{name} {seconds:.1f}" for name, seconds in record.parts.items())
+    console.print(f"seconds: {spent}", markup=False, highlight=False, soft_wrap=True)
     console.print(f"{folder}", markup=False, soft_wrap=True)
