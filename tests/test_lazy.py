@@ -11,9 +11,7 @@ import pytest
 import enfa
 from enfa.lazy import lazily
 
-PACKAGES = [
-    path.parent for path in Path(enfa.__file__).parent.rglob("__init__.py") if "lazily(__name__" in path.read_text()
-]
+PACKAGES = [path.parent for path in Path(enfa.__file__).parent.rglob("__init__.py") if "lazily(__name__" in path.read_text()]
 
 
 def _name(folder: Path) -> str:

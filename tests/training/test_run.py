@@ -147,3 +147,4 @@ def test_the_record_has_all_epochs_although_the_best_one_is_tested(config_file: 
     assert record is not None and record.test is not None
     assert (record.epochs, len(record.score), record.ended) == (6, 6, "all epochs")
     assert record.best_epoch < 5  # else this would show nothing
+    assert list(record.parts) == ["import", "read", "compile", "kernels", "epochs", "test"]  # nothing is padded on the CPU

@@ -31,6 +31,7 @@ COMMANDS = {
     "test": ("training", "Score a trained model on the test graphs of its split."),
     "sweep": ("training", "Train every fold with every seed, and print mean and standard deviation."),
     "train": ("training", "Train one model."),
+    "warmup": ("training", "Compile and keep the kernels that training with some configs needs."),
     "reproduce": ("studies", "Measure storage, time, exactness and accuracy, and write a report."),
     "storage": ("studies", "Bytes of the bags on disk: conventional, as ego nets, and as distinct rows."),
 }

@@ -25,6 +25,7 @@ from enfa.training.finetune import fitted, start_from
 from enfa.training.loop.graphed import uses_graphs
 from enfa.training.metrics import NEAR, lower_is_better, mode
 from enfa.training.one_graph import compile_roots, labels_of_roots, open_one_graph
+from enfa.training.results.parts import Parts
 from enfa.training.results.record import Record, hardware
 from enfa.training.settings.config import Config
 from enfa.training.settings.folder import BEST, LAST, check_place, folder_of, started_by_another
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from enfa.training.loop.lightning import pl
     from enfa.training.loop.module import TrainingModule
 
-__all__ = ["BEST", "LAST", "evaluate", "fit", "folder_of", "prepare"]
+__all__ = ["BEST", "LAST", "evaluate", "fit", "fit_few", "folder_of", "prepare"]
 
 _PRECISION: dict[str, Any] = {"32": "32-true", "64": "32-true", "bf16": "bf16-mixed", "16": "16-mixed"}
 # On workers (a slice costs little), on folders that hold a run to resume, on what is as it should be.
@@ -107,28 +108,37 @@ class Prepared:
 
 
 def prepare(
-    config: Config, progress: bool = False, weights: nn.Module | None = None, data: Benchmark | None = None
+    config: Config,
+    progress: bool = False,
+    weights: nn.Module | None = None,
+    data: Benchmark | None = None,
+    parts: Parts | None = None,
 ) -> Prepared:
     """``weights``: the model whose weights are to fit in, which may know of more categories than the data have.
 
     ``data`` is the config's dataset, where it has been read already.
     """
-    needs_lightning()
-    from enfa.training.loop.data import Batches
-    from enfa.training.loop.module import TrainingModule
+    parts = Parts() if parts is None else parts
+    with parts.timed("import"):
+        needs_lightning()
+        from enfa.training.loop.data import Batches
+        from enfa.training.loop.module import TrainingModule
 
     if config.threads is not None:
         torch.set_num_threads(config.threads)
     if config.level != "graphs":
         return _prepare_roots(config, progress, weights)
-    data = open_benchmark(config) if data is None else data
+    with parts.timed("read"):
+        data = open_benchmark(config) if data is None else data
     split = data.split(config.fold, config.fold_seed, validation=config.validation)
     for part, graphs in split.items():
         if not len(graphs):
             raise ValueError(f"{data.name}: the split {part!r} of fold {config.fold} is empty")
     problem = Problem.of(data) if weights is None else fitted(Problem.of(data), weights)
     module = TrainingModule(config, problem)
-    compiled = compile_for(config, data.graphs, module.model, progress, data.level)
+    module.parts = parts
+    with parts.timed("compile"):
+        compiled = compile_for(config, data.graphs, module.model, progress, data.level)
     tests = data.splits is None and config.validation == "test"
     return Prepared(module, Batches(config, compiled, split), tests)
 
@@ -218,11 +228,13 @@ def fit(
     progress: bool = True,
     deadline: float | None = None,
     data: Benchmark | None = None,
+    parts: Parts | None = None,
 ) -> Record | None:
     """Train, and return the run's record; None in processes that only helped.
 
     ``deadline`` (of ``time.monotonic``) ends the run at the end of the epoch in which it passes. An
-    interrupted run loses the epoch it was in (see LastCheckpoint). ``data`` as in ``prepare``.
+    interrupted run loses the epoch it was in (see LastCheckpoint). ``data`` as in ``prepare``. ``parts`` is told what begins, and
+    notes how long it takes.
     """
     folder = folder_of(config)
     last = folder / LAST
@@ -233,7 +245,9 @@ def fit(
     checkpoint = load_checkpoint(last) if resume else None
     if checkpoint is not None:
         check_resumable(last, checkpoint, config)
-    run = prepare(config, progress, None if config.init is None else load(last if resume else config.init), data)
+    parts = Parts() if parts is None else parts
+    weights = None if config.init is None else load(last if resume else config.init)
+    run = prepare(config, progress, weights, data, parts)
     if checkpoint is not None:
         check_same_model(last, checkpoint, config, run.module.problem)
         check_weights(last, checkpoint, run.module)
@@ -245,13 +259,15 @@ def fit(
             folder.mkdir(parents=True, exist_ok=True)
             write_text(folder / "config.yaml", yaml.safe_dump(config.to_dict(), sort_keys=False))
         run.module.csv = folder / "metrics.csv"
-        trainer.fit(run.module, run.batches, ckpt_path=str(last) if resume else None, weights_only=True)
+        with parts.timed("epochs"):
+            trainer.fit(run.module, run.batches, ckpt_path=str(last) if resume else None, weights_only=True)
         test, seconds = None, run.module.seconds
         if run.module.graphed:
             write_json(folder / "batches.json", {**run.batches.report(), **run.module.steps})
         if not run.validates_on_test:
             best, curve = str(folder / BEST), run.module.curve
-            found = trainer.test(run.module, run.batches, ckpt_path=best, weights_only=True, verbose=False)
+            with parts.timed("test"):
+                found = trainer.test(run.module, run.batches, ckpt_path=best, weights_only=True, verbose=False)
             test = float(found[0]["test/score"])
             run.module.curve = curve  # the best checkpoint brought its own, which ends there
     if not trainer.is_global_zero:
@@ -260,6 +276,16 @@ def fit(
     record = Record.of(config, run.module, test, seconds, hardware(trainer.strategy.root_device), late)
     write_json(folder / "result.json", record.to_dict())
     return record
+
+
+def fit_few(config: Config, data: Benchmark) -> None:
+    """Train on other data than the config's, without a record."""
+    run = prepare(config, data=data)
+    with _quietly():
+        trainer = _trainer(config, run.module.problem.metric, folder_of(config), False, None)
+        trainer.fit(run.module, run.batches)
+        if not run.validates_on_test:
+            trainer.test(run.module, run.batches, verbose=False)
 
 
 def evaluate(config: Config, checkpoint: str | Path | None = None, part: str = "test", progress: bool = True) -> float:

@@ -9,6 +9,8 @@ import typer
 from rich.console import Console
 
 from enfa.cli.training.settings import EPILOG, config_of
+from enfa.cli.training.telling import Telling
+from enfa.training.results.parts import Parts
 from enfa.training.settings.folder import LAST, check_place, folder_of
 
 if TYPE_CHECKING:
@@ -63,21 +65,26 @@ def train(
     folder = folder_of(settings)
     if ensemble is None:
         check_place(settings, resume)
-    from enfa.training.ensemble import fit_ensemble  # and PyTorch, which no mistake above had to wait for
-    from enfa.training.run import fit, needs_lightning
-
-    needs_lightning()
-    data = _opened(settings) if settings.level == "graphs" else None
+    telling = Telling(Console(stderr=True))
+    parts = Parts(telling if progress else None)
     try:
+        with parts.timed("import"):  # and PyTorch, which no mistake above had to wait for
+            from enfa.training.ensemble import fit_ensemble
+            from enfa.training.run import fit, needs_lightning
+
+            needs_lightning()
+        with parts.timed("read"):
+            data = _opened(settings) if settings.level == "graphs" else None
         if ensemble is not None:
             folder = fit_ensemble(
                 settings, ensemble, resume=resume, progress=progress, data=data,
                 report=lambda each, record: _say(console, record, data, f"seed {each.seed}: "),
             )  # fmt: skip
         else:
-            record = fit(settings, resume=resume, progress=progress, data=data)
+            record = fit(settings, resume=resume, progress=progress, data=data, parts=parts)
             if record is None:
                 return
+            telling.stop()
             _say(console, record, data)
     except (KeyboardInterrupt, SystemExit):
         kept = f"{folder / LAST} is kept: --resume continues it." if (folder / LAST).exists() else "Nothing was saved yet."
@@ -85,6 +92,8 @@ def train(
             kept = "What was saved is kept: --resume continues it."
         Console(stderr=True).print(f"Interrupted. {kept}", markup=False, soft_wrap=True)
         raise typer.Exit(130) from None
+    finally:
+        telling.stop()
     console.print(f"{folder}", markup=False, soft_wrap=True)
 
 
@@ -110,3 +119,6 @@ def _say(console: Console, record: Record, data: Benchmark | None, which: str = 
     tested = "" if record.test is None else f", test {record.metric} there {record.test:.4f}{units(record.test)}"
     line = f"{which}{record.ended}: {record.epochs} epochs in {record.seconds:.0f} s; {score}{tested}"
     console.print(line, markup=False, soft_wrap=True)
+    if not which:
+        spent = ", ".join(f"{name} {seconds:.1f}" for name, seconds in record.parts.items())
+        console.print(f"seconds: {spent}", markup=False, highlight=False, soft_wrap=True)

@@ -36,7 +36,7 @@ def _zeros(COUNT: tl.constexpr, COLS: tl.constexpr, ACC: tl.constexpr):
 def _add_one(sums, what, value):
     """``value`` added to the sum that ``what`` says; -1, an own row, to the first."""
     found = tl.tuple(())
-    for k in tl.static_range(sums.shape[0]):
+    for k in tl.static_range(len(sums)):
         # a chosen sum is one instruction, an added choice is two
         found += (tl.where(what == k - 1, sums[k] + value, sums[k]),)
     return found

@@ -45,15 +45,22 @@ def _watched() -> bool:
 def _kinds(args: tuple[Any, ...]) -> list[Any]:
     """What a kernel is specialised to, of arguments that are no constants; never less than Triton distinguishes."""
     found: list[Any] = []
+    places = 0
     for arg in args:
         kind = type(arg)
         if kind is int:
             found.append((arg == 1) + 2 * (arg % 16 == 0) + 4 * (-(2**31) <= arg < 2**31))
-        elif isinstance(arg, torch.Tensor):
-            found += (arg.dtype, arg.data_ptr() % 16 == 0)
-        else:
+        elif kind in _NUMBERS:
             found.append(kind)
+        else:
+            found.append(arg.dtype)
+            places |= arg.data_ptr()
+    if places % 16:  # one of them at least does not begin at a multiple of 16
+        found += [kind not in _NUMBERS and arg.data_ptr() % 16 == 0 for arg, kind in zip(args, map(type, args))]
     return found
+
+
+_NUMBERS = (int, float, bool, type(None))
 
 
 class Kernel:
@@ -75,7 +82,7 @@ class Kernel:
             self._dispatched(grid, args, given)
             return
         device = torch._C._cuda_getDevice()
-        key = (device, *_kinds(args), *given.items())
+        key = (device, *_kinds(args), *given, *given.values())
         known = self._known.get(key)
         if known is None:
             self._known_as(key, self._dispatched(grid, args, given), given)

@@ -35,10 +35,11 @@ class Batches(pl.LightningDataModule):
     def _packed(self, part: str) -> Chunks:
         c, module = self.config, cast(TrainingModule, cast(pl.Trainer, self.trainer).lightning_module)
         module.labels = cast(Tensor, self.compiled.y)
-        loader = PackedLoader(
-            self.compiled, self.compiled.program.needs, c.batch_size, part == "train", workers(c), c.seed,
-            graphs=self.split[part], pin=on_gpu(c),
-        )  # fmt: skip
+        with module.parts.timed("buckets"):
+            loader = PackedLoader(
+                self.compiled, self.compiled.program.needs, c.batch_size, part == "train", workers(c), c.seed,
+                graphs=self.split[part], pin=on_gpu(c),
+            )  # fmt: skip
         self._open[part] = loader
         return Chunks(loader)
 

@@ -25,6 +25,7 @@ from enfa.training.disk import write_csv
 from enfa.training.loop.graphed import uses_graphs
 from enfa.training.loop.lightning import pl
 from enfa.training.loop.schedule import Plateau, make_schedule
+from enfa.training.results.parts import Parts
 from enfa.training.score import make_metric, summed_loss
 from enfa.training.settings.config import Config
 from enfa.training.settings.freeze import frozen_modules
@@ -77,6 +78,9 @@ class TrainingModule(pl.LightningModule):
         self._of: list[np.ndarray] = []  # and their graphs
         self._lr = self._valid = float("nan")
         self._began, self._earlier = time.monotonic(), 0.0
+        self.parts = Parts()
+        self._first: float | None = None  # when the first step began, until it is over
+        self._warm = False
         self.train()
 
     def train(self, mode: bool = True) -> TrainingModule:
@@ -144,8 +148,18 @@ class TrainingModule(pl.LightningModule):
         state = np.random.SeedSequence([self.config.seed, self.current_epoch, *more])
         torch.manual_seed(int(state.generate_state(1, np.uint64)[0] >> 1))
 
+    def _after_first(self) -> None:
+        """Of steps that are not captured, the first is the one that compiles kernels."""
+        if self._first is not None:
+            self.parts.add("kernels", time.perf_counter() - self._first)
+            self._first = None
+
     def training_step(self, batch: Batch, number: int) -> Tensor | None:
+        self._after_first()
         if isinstance(batch, Plan):
+            if not self._warm:
+                self.parts.begin("kernels")
+                self._first, self._warm = time.perf_counter(), True
             if self.trainer.world_size > 1:  # dropout in the head has drawn one number for each graph of the rank's own
                 self._seed(number)
             return self.loss(batch)
@@ -156,12 +170,23 @@ class TrainingModule(pl.LightningModule):
             self._step = GraphedStep(self.model, optimiser, self.mean_loss, autocast=self._mixed)
         # Lightning counts the steps of its own optimiser wrappers, and checkpoints by that count
         counted = self.trainer.fit_loop.epoch_loop.manual_optimization.optim_step_progress
+        self.parts.begin("kernels")
+        before, began = self._made(), time.perf_counter()
         for _loss in self._step.run(batch):
             counted.increment_ready()
             counted.increment_completed()
+            made, now = self._made(), time.perf_counter()
+            if made != before:  # run for the first time, or captured, where all others are replayed
+                self.parts.add("kernels", now - began)
+            before, began = made, now
         return None
 
+    def _made(self) -> tuple[int, int]:
+        assert self._step is not None
+        return self._step.eager_steps, sum(graph is not None for graph in self._step.captured.values())
+
     def on_train_epoch_end(self) -> None:
+        self._after_first()
         schedule: Any = self.lr_schedulers()
         if isinstance(schedule, Plateau):
             schedule.step(self._valid)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -50,6 +50,7 @@ class Record:
     torch: str
     hardware: str
     seconds: float
+    parts: dict[str, float] = field(default_factory=dict)  # seconds of each part of this process (parts.NAMES)
 
     @classmethod
     def of(cls, config: Config, module: TrainingModule, test: float | None, seconds: float, where: str, late: bool) -> Record:
@@ -68,12 +69,12 @@ class Record:
         return cls(
             config.to_dict(), config.seed, config.fold, metric, ended, len(score),
             [row["loss"] for row in module.curve], score, best, score[best], test, __version__, torch.__version__, where,
-            round(seconds, 1),
+            round(seconds, 1), module.parts.to_dict(),
         )  # fmt: skip
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Record:
-        return cls(**{f.name: values[f.name] for f in fields(cls)})
+        return cls(**{"parts": {}, **{f.name: values[f.name] for f in fields(cls) if f.name != "parts" or "parts" in values}})
 
     def to_dict(self) -> dict[str, Any]:
         rounded = {"loss": [round(v, 6) for v in self.loss], "score": [round(v, 6) for v in self.score]}

@@ -1,0 +1,35 @@
+"""What ``enfa train`` is doing, from its first second on: a status line on a terminal, a line for each part elsewhere."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from rich.console import Console
+
+from enfa.training.results.parts import NAMES
+
+__all__ = ["Telling"]
+
+BARS = ("compile", "buckets", "kernels", "epochs", "test")  # which have progress bars of their own on a terminal
+
+
+class Telling:
+    """Told of a part of a run, by its name, when it begins."""
+
+    def __init__(self, console: Console) -> None:
+        self.console, self._began = console, time.perf_counter()
+        self._status: Any = None
+
+    def __call__(self, name: str) -> None:
+        self.stop()
+        if not self.console.is_terminal:
+            self.console.print(f"{time.perf_counter() - self._began:5.1f} s  {NAMES[name]}", highlight=False, soft_wrap=True)
+        elif name not in BARS:
+            self._status = self.console.status(f"{NAMES[name]} …")
+            self._status.start()
+
+    def stop(self) -> None:
+        if self._status is not None:
+            self._status.stop()
+            self._status = None

@@ -1,0 +1,39 @@
+"""``enfa warmup``: kernels compiled and kept before they are needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from enfa.cache import cache_folder
+from enfa.cli.training.settings import EPILOG, config_of
+from enfa.training.settings.config import Config
+
+__all__ = ["EPILOG", "warmup"]
+
+
+def warmup(
+    configs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[CONFIG]... [KEY=VALUE]...", help="YAML files, and settings that replace theirs."),
+    ] = None,
+) -> None:
+    """Compile and keep the kernels that training with these configs needs: one short epoch each, on a few of their graphs.
+    Without a config, those that build plans, with DS-GNN on graphs made here. They are kept in ENFA_CACHE, by default enfa in
+    the user's folder of caches."""
+    console, given = Console(), configs or []
+    overrides = [text for text in given if "=" in text]
+    files = [text for text in given if "=" not in text]
+    if overrides and not files:
+        raise ValueError(f"Expected a config file for {overrides[0]}, got none")
+    made = [config_of(Path(file), overrides) for file in files] or [Config(dataset="CSL", name="CSL")]
+    with Console(stderr=True).status("importing PyTorch and Lightning …") as status:
+        from enfa.training.warmup import warm_up
+
+        for config in made:
+            status.update(f"{config.name} …")
+            console.print(f"{config.name}: {warm_up(config)}", markup=False, highlight=False, soft_wrap=True)
+    console.print(f"kept in {cache_folder()}", markup=False, highlight=False, soft_wrap=True)
