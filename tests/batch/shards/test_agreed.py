@@ -1,7 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -49,17 +50,33 @@ def test_a_graph_is_named_by_its_place_in_the_dataset(molecules: list[Data], sha
         shards(wrong, tmp_path / "out")
 
 
-def test_a_shard_without_anything_to_edit(gine: enfa.DSGNN, molecules: list[Data], shards: Callable, tmp_path: Path) -> None:
-    """A later shard of graphs without edges has no roots, but its model reads them."""
+class FirstEdge(enfa.Policy):
+    """Marks an end of the first edge, and nothing where there is none: then no subgraph of a shard may have a root."""
+
+    def bag(self, graph: Any) -> Iterator[enfa.Subgraph]:
+        if graph.edge_index.size:
+            node = int(graph.edge_index[0, 0])
+            yield enfa.Subgraph().mark_node(node).rooted_at(node)
+
+
+def test_a_shard_without_anything_to_edit(molecules: list[Data], shards: Callable, tmp_path: Path) -> None:
     bare = [
         Data(x=g.x, edge_index=torch.empty(2, 0, dtype=torch.long), edge_attr=torch.empty(0, 2, dtype=torch.long), y=g.y,
              heat=g.heat) for g in molecules[:7]
     ]  # fmt: skip
-    model = enfa.DSGNN([3, 2], 6, 2, 3, "gine", edge_channels=[3, 2], edge_mark_channels=1, readout="root")
-    graphs = [g for g in molecules if g.num_edges][:7] + bare
-    policy = enfa.EdgeMarking()
+    model = enfa.DSGNN([3, 2], 6, 2, 3, "gine", edge_channels=[3, 2], readout="root")
+    graphs, policy = [g for g in molecules if g.num_edges][:7] + bare, FirstEdge()
     shards(graphs, tmp_path / "out", policy=policy, model=model)
     model.eval()
     found = [model(enfa.load_compiled(path)[:]) for path in sorted((tmp_path / "out").glob("*.enfa"))]
     expected = model(enfa.make_plan(graphs, policy, model, "full"))
     torch.testing.assert_close(torch.cat(found), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_policy_names_the_shard(molecules: list[Data], shards: Callable, tmp_path: Path) -> None:
+    class Wrong(enfa.Policy):
+        def bag(self, graph: Any) -> Iterator[enfa.Subgraph]:
+            yield enfa.Subgraph().mark_node(0 if graph.position < 16 else 99)
+
+    with pytest.raises(ValueError, match=r"graphs 14 to 20, here counted from 0: Wrong\(\): graph 2 has"):
+        shards(molecules, tmp_path / "out", policy=Wrong())

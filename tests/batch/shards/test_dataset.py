@@ -135,7 +135,7 @@ def test_memory_is_what_was_given(folder: Path) -> None:
         sharded[np.arange(0, 56, 11)]
         ahead = sharded.reader._ahead
         following = 0 if ahead is None else memory_of(ahead[1].result().table)
-        assert 1.5 * memory_of(opened.table) + following + sharded.shards.held <= sharded.memory
+        assert 1.5 * (memory_of(opened.table) + following) + sharded.shards.held <= sharded.memory
     with pytest.raises(ValueError, match=r"Expected memory for 4 times the largest shard, .* GiB, got .* GiB: give more, or"):
         enfa.ShardedDataset.open(folder, sharded.memory * 9 // 10)
     assert bytes_of("1.5 MiB") == 3 * 2**19

@@ -75,8 +75,7 @@ class Agreed:
 
     def checked(self, block: Block) -> Block:
         """The same with labels and attributes of the types agreed on, where these hold them; else refused."""
-        where = f"graphs {block.graphs.first} to {block.graphs.first + block.graphs.num_graphs - 1}"
-        found = _columns(block)
+        found, where = _columns(block), block.where
         for name in sorted(found.keys() | self.columns.keys()):
             if found.get(name) != self.columns.get(name):
                 raise ValueError(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Compiled", "ShardedDataset"]
 
 # Of the memory given, a window may have a quarter: it is there with what slicing keeps beside it, half as much, while the next
-# one is read and put together, and shards that single graphs were taken from are kept in another quarter.
+# one is made ready, which takes the same, and shards that single graphs were taken from are kept in another quarter.
 _WINDOW, _SLICING = 1 / 4, 1.5
 _SHARD = 4  # so the largest shard must fit four times
 

@@ -70,7 +70,11 @@ class Reader:
             order.append(wanted)
         if not parts:  # no graph at all, as a rank's part of a small batch may have
             parts.append(extracted(self.shards.get(0), ids))
-        return Opened(joined(parts, consume=not keep), np.concatenate(order))
+        table = joined(parts, consume=not keep)
+        if table.rows is not None and not keep and len(ids):
+            # what slicing keeps is made here, by the thread that reads: no one else has this table, so no one need wait for it
+            table.slicer.plan(np.zeros(1, np.int64))
+        return Opened(table, np.concatenate(order))
 
     def at(self, key: Any) -> bool:
         """Whether a window is the one that is open."""

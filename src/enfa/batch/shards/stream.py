@@ -63,6 +63,11 @@ class Block:
     def load(self) -> Block:
         return self
 
+    @property
+    def where(self) -> str:
+        """For errors."""
+        return f"graphs {self.graphs.first} to {self.graphs.first + self.graphs.num_graphs - 1}"
+
     def __getstate__(self) -> dict[str, Any]:
         """For other processes: every array of integers in the smallest type that holds it, a third of the bytes."""
         held = {field.name: getattr(self.graphs, field.name) for field in fields(self.graphs)}

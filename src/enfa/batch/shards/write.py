@@ -33,7 +33,10 @@ Task = tuple[Agreed, Folder, int, Block | Deferred, Shard | None]
 def compile_shard(agreed: Agreed, folder: Folder, number: int, given: Block | Deferred, known: Shard | None) -> Shard:
     """Write one shard, unless it is there as ``known`` says; return what it is."""
     policy, program, block = agreed.policy, agreed.program, agreed.checked(given.load())
-    edits = agreed.rooted(edits_by(policy, block.graphs))
+    try:
+        edits = agreed.rooted(edits_by(policy, block.graphs))
+    except (ValueError, TypeError) as error:  # which know of this shard's graphs only
+        raise type(error)(f"{block.where}, here counted from 0: {error}") from error
     key, graphs, edits, attr = keyed(block.graphs, edits, block.y, block.attr, policy, program, agreed.kind, agreed.dtype)
     name = shard_name(number)
     if known is not None:
