@@ -15,13 +15,13 @@ __all__ = ["SubgraphLoader"]
 
 
 class _Plans(torch.utils.data.Dataset):
-    """(Epoch, subgraphs) -> plan. Runs in the worker processes."""
+    """(Epoch, number of the batch in it, subgraphs) -> plan. Runs in the worker processes."""
 
     def __init__(self, compiled: CompiledDataset, labels: Tensor, needs: Needs | None) -> None:
         self.compiled, self.labels, self.needs = compiled, labels, needs
 
-    def __getitem__(self, batch: tuple[int, np.ndarray]) -> Plan:
-        subs = np.sort(batch[1])
+    def __getitem__(self, batch: tuple[int, int, np.ndarray]) -> Plan:
+        subs = np.sort(batch[2])
         plan = self.compiled.part(subs)
         plan.y = self.labels.index_select(0, torch.from_numpy(subs))
         return plan if self.needs is None else prepare(plan, self.needs)

@@ -233,8 +233,8 @@ def fit(
     """Train, and return the run's record; None in processes that only helped.
 
     ``deadline`` (of ``time.monotonic``) ends the run at the end of the epoch in which it passes. An
-    interrupted run loses the epoch it was in (see LastCheckpoint). ``data`` as in ``prepare``. ``parts`` is told what begins, and
-    notes how long it takes.
+    interrupted run loses the epoch it was in (see LastCheckpoint). ``data`` as in ``prepare``. ``parts`` is told what begins,
+    and notes how long it takes.
     """
     folder = folder_of(config)
     last = folder / LAST

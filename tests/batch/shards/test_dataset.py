@@ -17,8 +17,9 @@ from torch_geometric.data import Data
 
 import enfa
 from enfa.batch import CorruptFileError, PackedLoader
-from enfa.batch.shards.cache import bytes_of, memory_of
+from enfa.batch.shards.cache import memory_of
 from enfa.batch.shards.folder import Folder
+from enfa.graphs.numbers import bytes_of
 from enfa.testing import random_graphs
 
 SIZES = [7, 9, 5, 8, 6, 9, 4, 8]
