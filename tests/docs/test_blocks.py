@@ -1,0 +1,103 @@
+"""Every code block of the pages runs, or says why not; every command that they show exists, with its options."""
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+import torch
+import typer
+import yaml
+from from_file import from_file
+
+from enfa.cli.app import app
+from enfa.edits import policy_from
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+make = from_file(ROOT / "docs" / "notebooks" / "make.py")
+BLOCKS = {page: make.blocks(page.read_text()) for page in PAGES}
+SHOWN = [(page, block) for page in PAGES for block in BLOCKS[page]]
+# pages of which a notebook exists are run as that, and README's blocks by tests/test_readme.py
+WITH_CODE = [p for p in PAGES if any(b.runs for b in BLOCKS[p]) and p.stem not in (*make.PAGES, "README")]
+
+
+def _name(page: object) -> str | None:
+    return page.stem if isinstance(page, Path) else None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_blocks_are_of_a_known_kind(page: Path) -> None:
+    """Indented ones would not be found, and a mark gives a reason."""
+    text = page.read_text()
+    assert text.count("```") == 2 * len(BLOCKS[page])
+    prose = make.BLOCK.sub("", text)
+    assert not re.search(r"^\n {4,}\S", prose, re.MULTILINE), "an indented block: put it between ``` lines"
+    for block in BLOCKS[page]:
+        assert block.language in ("python", "sh", "yaml", "text"), block.code
+        assert not block.mark or block.mark == "needs data" or len(block.mark) > len("not run: it"), block.code
+
+
+@pytest.mark.parametrize("page", WITH_CODE, ids=_name)
+def test_python_runs(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The blocks of a page follow each other."""
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(0)
+    names: dict[str, object] = {}
+    for block in BLOCKS[page]:
+        if block.runs:
+            exec(compile(block.code, page.name, "exec"), names)
+
+
+@pytest.mark.parametrize(("page", "block"), [s for s in SHOWN if s[1].mark == "needs data"], ids=_name)
+def test_python_with_data_runs(page: Path, block: object, shared_data: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    (tmp_path / "data").symlink_to(shared_data)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(block.code, page.name, "exec"), {})  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("page", "block"), [s for s in SHOWN if s[1].language == "python"], ids=_name)
+def test_python_parses(page: Path, block: object) -> None:
+    compile(block.code, page.name, "exec")  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("page", "block"), [s for s in SHOWN if s[1].language == "yaml"], ids=_name)
+def test_policies_in_yaml_exist(page: Path, block: object) -> None:
+    read = yaml.safe_load(block.code)  # type: ignore[attr-defined]
+    policy_from(read["policy"], **read.get("policy_params", {}))
+
+
+def _commands() -> list[list[str]]:
+    lines = [line for _, block in SHOWN if block.language == "sh" for line in block.code.splitlines()]
+    words = [shlex.split(line, comments=True) for line in lines]
+    return [line for line in words if line]
+
+
+@pytest.mark.parametrize("words", _commands(), ids=lambda words: " ".join(words))
+def test_commands_exist(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of ``enfa`` with these options, of make as a target, of Python as a script; whatever a block's mark says."""
+    monkeypatch.chdir(ROOT)
+    first, *rest = words
+    if first == "enfa":
+        group = typer.main.get_command(app)
+        paths = [w for w in rest if w.startswith("configs/")]
+        assert all(list(ROOT.glob(path)) for path in paths)
+        name, command, arguments = group.resolve_command(click.Context(group), rest)  # type: ignore[attr-defined]
+        command.make_context(name, arguments)
+    elif first == "make":
+        assert all(re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE) for target in rest)
+    elif first == "python" and rest[0] != "-m":
+        assert (ROOT / rest[0]).is_file()
+    else:
+        assert first in ("pip", "git", "python", "ruff", "mypy", "pytest", "pre-commit", "cd", "."), words
+        assert all((ROOT / w).exists() for w in rest if w.startswith(("tests/", "src/", "docs/"))), words
+
+
+def test_a_wrong_option_would_be_found() -> None:
+    group = typer.main.get_command(app)
+    _, command, arguments = group.resolve_command(click.Context(group), ["power", "BREC", "--leyers", "3"])  # type: ignore[attr-defined]
+    with pytest.raises(Exception, match="No such option"):
+        command.make_context("power", arguments)

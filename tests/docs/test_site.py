@@ -1,0 +1,57 @@
+"""The site is built without a warning: every link leads somewhere, every public name has a page."""
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from from_file import from_file
+
+import enfa
+
+pytest.importorskip("mkdocs", reason="the site needs the extra enfa[docs]")
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(out)]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return out
+
+
+def test_every_public_name_is_in_the_reference(site: Path) -> None:
+    pages = {page: page.read_text() for page in (site / "api").glob("*.html")}
+    assert len(pages) == 8
+    for name in enfa.__all__:
+        if name != "testing":  # a package: its names follow
+            assert sum(f'id="enfa.{name}"' in text for text in pages.values()) == 1, name
+    for room in ("datasets", "testing", "training"):
+        for name in importlib.import_module(f"enfa.{room}").__all__:
+            assert f'id="enfa.{room}.{name}"' in pages[site / "api" / f"{room}.html"], name
+
+
+def test_docstrings_read_well(site: Path) -> None:
+    """No marks of another markup are left, and signatures are there."""
+    for page in (site / "api").glob("*.html"):
+        text = page.read_text()
+        assert not re.search(r":(func|class|meth):|={6,}", text), page.name
+    assert "num_layers" in (site / "api" / "models.html").read_text()
+
+
+def test_nothing_is_loaded_from_outside(site: Path) -> None:
+    for page in site.glob("*.html"):
+        assert not re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="?https?://[^>]*>', page.read_text()), page.name
+
+
+def test_a_name_without_a_page_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    hooks = from_file(ROOT / "docs" / "hooks.py")
+    monkeypatch.setattr(hooks, "origins", lambda: {"Newcomer": "enfa.elsewhere"})
+    with pytest.raises(ValueError, match=r"got none for \['Newcomer'\]"):
+        hooks.reference()
