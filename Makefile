@@ -21,7 +21,7 @@ docs: .venv/installed
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torch
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt --editable '.[train,dev,docs]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt --editable '.[train,report,docs,dev]'
 	touch $@
 
 clean:

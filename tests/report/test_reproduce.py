@@ -11,6 +11,7 @@ from enfa.plan.table import Plan
 from enfa.report import reproduce
 from enfa.report.measure.memory import estimate
 from enfa.report.measure.time import cases
+from enfa.report.pages.write import write_pages
 from enfa.report.settings import FULL, SECTIONS, TINY
 
 SMALL = TINY.to(datasets=("EXP",))
@@ -121,7 +122,7 @@ def test_a_broken_plan_turns_the_page_red(
 
     monkeypatch.setattr(enfa.testing.same, "step_plan_of", broken)
     bad = run(("exactness",), settings=SMALL, fresh=True)
-    assert not reproduce.write_pages(bad)
+    assert not write_pages(bad)
     page = (bad / "index.html").read_text()
     assert '<section id="exactness" class="failed">' in page
     assert "NOT EXACT" in page and 'class="tile bad"' in page and "<td class=fail>✗" in page

@@ -87,8 +87,8 @@ def from_npz(
     - ``y`` ``[G]``: integers: classes; floats: numbers to predict; or ``[G, T]``: yes/no tasks, or numbers where ``metric`` is
       "mae", "mse" or "r2"; NaN: not measured
     - ``node_y`` ``[N, T]``: instead of ``y``: numbers to predict for nodes
-    - ``split_train`` ``[...]``: optional positions of graphs, with ``split_valid`` (or ``split_val``) and ``split_test``; without
-      them, ten stratified folds
+    - ``split_train`` ``[...]``: optional positions of graphs, with ``split_valid`` (or ``split_val``) and ``split_test``;
+      without them, ten stratified folds
 
     ``edges="both"`` takes the edges as they stand, for files with both directions of every edge (or directed
     graphs); ``"once"`` adds the reverse of each; ``"auto"`` sees which of the two it is. The other options
