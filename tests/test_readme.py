@@ -57,6 +57,18 @@ def test_figures_are_those_of_the_results(monkeypatch: pytest.MonkeyPatch) -> No
     assert README.count("×**") == 4
 
 
+def test_agrees_with_the_reports_tiles() -> None:
+    """What it says of the report on a CPU is what the tile there says."""
+    (tile,) = re.findall(
+        r"^- \*\*(.*?)\*\* faster training step.*", (ROOT / "docs" / "report" / "report.md").read_text(), re.MULTILINE
+    )
+    (median,) = re.findall(r"median of (\d+) settings ([\d.]+×)", (ROOT / "docs" / "report" / "report.md").read_text())
+    (batch,) = re.findall(r"same batch of (.*?) sampled graphs", (ROOT / "docs" / "report" / "report.md").read_text())
+    text = " ".join(README.split())
+    assert f"step is {tile} faster at best, and {median[1]} in the median of {median[0]} settings" in text
+    assert f"batches of {batch} sampled graphs" in text
+
+
 def test_notation_names_what_exists() -> None:
     """Every dotted name of the package in docs/notation.md can be imported."""
     names = set(re.findall(r"`(enfa(?:\.\w+)+)`", (ROOT / "docs" / "notation.md").read_text()))
