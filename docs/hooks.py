@@ -89,6 +89,8 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    if page.file.src_uri == "porting.md":  # two columns of code want the room
+        page.meta["hide"] = ["toc"]
     return markdown if page.file.src_uri.startswith("api/") else _moved(markdown)
 
 
