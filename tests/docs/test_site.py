@@ -45,6 +45,14 @@ def test_docstrings_read_well(site: Path) -> None:
     assert "num_layers" in (site / "api" / "models.html").read_text()
 
 
+def test_tables_of_docstrings_are_tables(site: Path) -> None:
+    tables = from_file(ROOT / "docs" / "griffe_tables.py")
+    text = tables.with_markdown_tables("Before.\n\n== ===\na  one\n   two\nb  three\n== ===\n\nAfter.")
+    assert text.splitlines()[4:6] == ["| a | one two |", "| b | three |"] and text.endswith("\n\nAfter.")
+    page = (site / "api" / "datasets.html").read_text()
+    assert re.search(r"<td><code>num_nodes</code></td>\s*<td><code>\[G\]</code></td>", page)
+
+
 def test_nothing_is_loaded_from_outside(site: Path) -> None:
     for page in site.glob("*.html"):
         assert not re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="?https?://[^>]*>', page.read_text()), page.name

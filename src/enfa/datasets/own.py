@@ -77,18 +77,20 @@ def from_npz(
 ) -> Benchmark:
     """A benchmark from one file of arrays, all graphs laid end to end; any integer or float type will do.
 
-    - ``num_nodes`` ``[G]``: nodes of each graph, adding up to N
-    - ``num_edges`` ``[G]``: rows of ``edges`` of each graph, adding up to M
-    - ``edges`` ``[M, 2]``: source and target, counted from 0 in each graph
-    - ``x`` ``[N, C]``: features: integers are categories, floats are numbers; or instead of it
-    - ``node_label`` ``[N]``: one categorical column; with neither, all nodes are alike
-    - ``node_attr`` ``[N, A]``: optional numbers: ``use_node_attr`` puts them before the labels one-hot
-    - ``edge_attr`` ``[M, D]``: optional, like ``x``
-    - ``y`` ``[G]``: integers: classes; floats: numbers to predict; or ``[G, T]``: yes/no tasks, or numbers where ``metric`` is
-      "mae", "mse" or "r2"; NaN: not measured
-    - ``node_y`` ``[N, T]``: instead of ``y``: numbers to predict for nodes
-    - ``split_train`` ``[...]``: optional positions of graphs, with ``split_valid`` (or ``split_val``) and ``split_test``;
-      without them, ten stratified folds
+    ================== ============= ====================================================================
+    ``num_nodes``      ``[G]``       nodes of each graph, adding up to N
+    ``num_edges``      ``[G]``       rows of ``edges`` of each graph, adding up to M
+    ``edges``          ``[M, 2]``    source and target, counted from 0 in each graph
+    ``x``              ``[N, C]``    features: integers are categories, floats are numbers; or instead of it
+    ``node_label``     ``[N]``       one categorical column; with neither, all nodes are alike
+    ``node_attr``      ``[N, A]``    optional numbers: ``use_node_attr`` puts them before the labels one-hot
+    ``edge_attr``      ``[M, D]``    optional, like ``x``
+    ``y``              ``[G]``       integers: classes; floats: numbers to predict; or ``[G, T]``: yes/no tasks,
+                                     or numbers where ``metric`` is "mae", "mse" or "r2"; NaN: not measured
+    ``node_y``         ``[N, T]``    instead of ``y``: numbers to predict for nodes
+    ``split_train``    ``[...]``     optional positions of graphs, with ``split_valid`` (or ``split_val``)
+                                     and ``split_test``; without them, ten stratified folds
+    ================== ============= ====================================================================
 
     ``edges="both"`` takes the edges as they stand, for files with both directions of every edge (or directed
     graphs); ``"once"`` adds the reverse of each; ``"auto"`` sees which of the two it is. The other options
