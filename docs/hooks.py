@@ -47,15 +47,26 @@ def origins() -> dict[str, str]:
     return {name: found.get(name, "enfa") for name in public("enfa")}
 
 
+def rooms(of_enfa: dict[str, str]) -> dict[str, tuple[str, list[str], str]]:
+    """``API``, and a page for every other room that a public name comes from."""
+    found = dict(API)
+    known = [package for _, packages, _ in API.values() for package in packages]
+    for home in of_enfa.values():
+        package = ".".join(home.split(".")[:2])
+        if home != "enfa" and not any(home == name or home.startswith(f"{name}.") for name in known):
+            found[package.removeprefix("enfa.")] = (package.removeprefix("enfa.").capitalize(), [package], "")
+    return found
+
+
 def reference() -> dict[str, str]:
     """Path -> Markdown of every page of the reference. Each public name of ``enfa`` is on one of them."""
     pages, shown = {}, {"testing"}  # which is a package, and has its page
     of_enfa = origins()
-    for page, (title, packages, lead) in API.items():
+    for page, (title, packages, lead) in rooms(of_enfa).items():
         names = {}
         for package in packages:
             names |= {name: f"enfa.{name}" for name, home in of_enfa.items() if re.match(rf"{package}(\.(?!bag)|$)", home)}
-            if package not in BY_ENFA:
+            if package not in BY_ENFA and page in API:
                 names |= {name: f"{package}.{name}" for name in public(package) if name not in names}
         shown |= set(names)
         pages[f"api/{page}.md"] = "\n\n".join([f"# {title}", lead, *(f"::: {names[name]}" for name in sorted(names))])
@@ -72,6 +83,16 @@ def linked(pages: dict[str, str]) -> set[str]:
 def _moved(text: str) -> str:
     """Links to files of the repository lead to the site's copies of them."""
     return LINK.sub(lambda m: f"]({PAGES.get(m[1], 'files/' + m[1])})", text)
+
+
+def on_config(config: Any) -> None:
+    """Pages that the navigation does not name stand at the end of their section."""
+    sections = {title: pages for section in config.nav for title, pages in section.items()}
+    named = {page for pages in sections.values() if isinstance(pages, list) for entry in pages for page in entry.values()}
+    for path in sorted((ROOT / "docs").glob("*.md")):
+        if path.name not in named and path.name != "index.md":
+            sections["Using it"].append(path.name)
+    sections["Reference"] += [{title: f"api/{page}.md"} for page, (title, _, _) in rooms(origins()).items() if page not in API]
 
 
 def on_files(files: Files, config: Any) -> Files:
