@@ -97,7 +97,7 @@ def test_settings_in_yaml_exist(page: Path, block: object) -> None:
 
 
 def _commands() -> list[list[str]]:
-    lines = [line for _, block in SHOWN if block.language in SHELL for line in block.code.splitlines()]
+    lines = [line for _, block in SHOWN if block.language in SHELL for line in block.code.replace("\\\n", " ").splitlines()]
     for page in PAGES:
         for indented in INDENTED.findall(make.BLOCK.sub("", page.read_text())):
             lines += [line.strip() for line in indented.splitlines() if line.startswith("    enfa ")]
