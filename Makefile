@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint docs clean
 demo: .venv/installed
 	$(BIN)/enfa demo
 
@@ -13,11 +13,15 @@ lint: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+# The site, in site/; a broken link, or a name without a page, is an error.
+docs: .venv/installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 # torch goes first and alone, so that nothing else pulls in another build of it.
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torch
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt --editable '.[train,scale,dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt --editable '.[train,report,scale,docs,dev]'
 	touch $@
 
 clean:

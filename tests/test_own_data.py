@@ -43,14 +43,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_five_commands(folder: Path) -> None:
-    install, make, refused, trained, predicted = blocks("bash")[0].splitlines()
+    install, make, trained, predicted, explained = blocks("bash")[0].splitlines()
     extras = set(re.findall(r"[\w]+", install.partition("[")[2]))
     assert install.startswith("pip install '.[") and all(
         f"\n{name} = [" in (ROOT / "pyproject.toml").read_text() for name in extras
     )
     assert make == "python examples/molecules.py" and (ROOT / make.split()[1]).is_file()
 
-    result = run(refused)
+    result = run(trained.replace(" --skip-bad --ensemble 3", ""))
     lines = result.stderr.splitlines()
     assert result.exit_code == 2 and "molecules.csv: 20 of 100 rows cannot be read" in lines[-1]
     told = [line for line in lines if line.startswith("line ")]
@@ -73,6 +73,9 @@ def test_five_commands(folder: Path) -> None:
     assert [name for name in rows[0] if name not in before[0]] == ["probability_soluble", "probability_soluble_deviation"]
     assert [row["probability_soluble"] == "" for row in rows] == [k % 5 == 3 for k in range(len(rows))]
     assert all(float(row["probability_soluble_deviation"] or 1) > 0 for row in rows)
+    result = run(explained)
+    assert result.exit_code == 0, result.output
+    assert list(folder.glob("*.svg")) and list(folder.glob("*.json")), result.output
     # both is refused the second time, rather than written over
     assert run(trained).exit_code == run(predicted).exit_code == 2
 

@@ -97,7 +97,7 @@ def test_a_policys_name_would_be_found(tmp_path: Path) -> None:
 
 
 BLOCKED = ("ogb", "rdkit", "lightning", "pytorch_lightning", "torchmetrics", "sklearn", "pandas", "pyarrow", "networkx",
-           "torch_scatter", "torch_sparse", "torch_cluster", "torch_spline_conv", "pyg_lib", "dask", "distributed",
+           "matplotlib", "torch_scatter", "torch_sparse", "torch_cluster", "torch_spline_conv", "pyg_lib", "dask", "distributed",
            "s3fs")  # fmt: skip
 
 
@@ -106,7 +106,7 @@ def test_needs_nothing_optional() -> None:
     code = f"""
 import sys
 sys.modules.update(dict.fromkeys({BLOCKED!r}))  # None: importing it raises ImportError
-import enfa, enfa.datasets
+import enfa, enfa.datasets, enfa.cli
 model = enfa.DSGNN(3, 4, 2, 2)
 model(enfa.make_plan(enfa.testing.random_graphs(2), enfa.NodeMarking(), model))
 """

@@ -37,7 +37,16 @@ def test_links_lead_somewhere() -> None:
     targets = [(page, target) for page in pages for target in re.findall(r"\]\(([^)#]+)\)", page.read_text())]
     assert len({page for page, _ in targets}) > len(pages) / 2
     for page, target in targets:
-        assert target.startswith("http") or (page.parent / target).exists(), (page.name, target)
+        generated = target.startswith("api/")  # with the site, whose build follows these links: tests/docs/test_site.py
+        assert generated or target.startswith("http") or (page.parent / target).exists(), (page.name, target)
+
+
+def test_says_when_not_to_use_it_as_the_site_does() -> None:
+    pages = [README, (ROOT / "docs" / "index.md").read_text()]
+    tables = [
+        re.findall(r"^\|.*", text.partition("## When not to use it\n")[2].partition("\n## ")[0], re.MULTILINE) for text in pages
+    ]
+    assert len(tables[0]) > 5 and tables[0] == tables[1]
 
 
 def test_figures_are_those_of_the_results(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,6 +55,17 @@ def test_figures_are_those_of_the_results(monkeypatch: pytest.MonkeyPatch) -> No
     readme = importlib.import_module("readme")
     assert readme.with_figures(README, ROOT / "results") == README, "run python benchmarks/readme.py"
     assert README.count("×**") == 4
+
+
+def test_agrees_with_the_reports_tiles() -> None:
+    """What it says of the report on a CPU is what the tile there says."""
+    report = (ROOT / "docs" / "report" / "report.md").read_text()
+    (tile,) = re.findall(r"^- \*\*(.*?)\*\* faster training step", report, re.MULTILINE)
+    ((count, median),) = re.findall(r"median of (\d+) settings ([\d.]+×)", report)
+    (batch,) = re.findall(r"same batch of (.*?) sampled graphs", report)
+    text = " ".join(README.split())
+    assert f"step is {tile} faster at best, and {median} in the median of {count} settings" in text
+    assert f"batches of {batch} sampled graphs" in text
 
 
 def test_notation_names_what_exists() -> None:

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from enfa.datasets import Benchmark, from_graphs
-from enfa.report.reproduce import measure, open_store, write_pages
+from enfa.report.pages.write import write_pages
+from enfa.report.reproduce import measure, open_store
 from enfa.report.settings import SECTIONS, TINY, Settings
 from enfa.testing import random_graphs
 

@@ -82,9 +82,7 @@ def test_clicking_through_the_layers(browser, whole_report: Path, width: str, th
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_text_stands_out_from_the_page(browser, whole_report: Path, theme: str) -> None:  # type: ignore[no-untyped-def]
     _open(browser, whole_report / "index.html", WIDTHS["desktop"], theme)
-    ink, paper = browser.execute_script(
-        "const s = getComputedStyle(document.body); return [s.color, s.backgroundColor]"
-    )
+    ink, paper = browser.execute_script("const s = getComputedStyle(document.body); return [s.color, s.backgroundColor]")
     light = [sum(int(v) for v in colour.strip("rgba()").split(",")[:3]) for colour in (ink, paper)]
     assert (light[0] < light[1]) == (theme == "light") and abs(light[0] - light[1]) > 500
 
@@ -92,8 +90,7 @@ def test_text_stands_out_from_the_page(browser, whole_report: Path, theme: str) 
 def test_figures_are_drawn(browser, whole_report: Path) -> None:  # type: ignore[no-untyped-def]
     _open(browser, whole_report / "index.html", WIDTHS["phone"], "light")
     boxes = browser.execute_script(
-        "return [...document.querySelectorAll('.panel svg')]"
-        ".map(s => [s.getBoundingClientRect().width, s.getBBox().width])"
+        "return [...document.querySelectorAll('.panel svg')].map(s => [s.getBoundingClientRect().width, s.getBBox().width])"
     )
     assert len(boxes) > 8 and all(250 < width < 390 and inside > 100 for width, inside in boxes)
 
@@ -103,11 +100,18 @@ def test_tables_scroll_inside_their_frame(browser, whole_report: Path) -> None: 
     for details in browser.find_elements("css selector", "summary"):
         details.click()
     assert browser.execute_script("return document.documentElement.scrollWidth") <= WIDTHS["phone"]
-    inner = browser.execute_script(
-        "return [...document.querySelectorAll('.scroll')].map(s => s.scrollWidth > s.clientWidth)"
-    )
+    inner = browser.execute_script("return [...document.querySelectorAll('.scroll')].map(s => s.scrollWidth > s.clientWidth)")
     assert any(inner)
     assert browser.get_log("browser") == []
+
+
+def test_accuracies_fit(browser) -> None:  # type: ignore[no-untyped-def]
+    """Of the published report, which has runs: without scrolling sideways on a desktop."""
+    published = Path(__file__).resolve().parents[2] / "docs" / "report" / "index.html"
+    _open(browser, published, WIDTHS["desktop"], "light")
+    script = "const s = document.querySelector('#accuracy .scroll'); return [s.scrollWidth, s.clientWidth]"
+    inside, frame = browser.execute_script(script)
+    assert 0 < inside <= frame
 
 
 def _sides(browser: "selenium.webdriver.Chrome", frame: str) -> tuple[float, float]:

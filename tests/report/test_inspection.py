@@ -6,8 +6,9 @@ from matplotlib.axes import Axes
 
 import enfa
 from enfa.plan.rows import ending
-from enfa.report.inspection import draw_rows, inspect_bags
+from enfa.report.inspection import inspect_bags
 from enfa.report.pictures.layout import hop_distances
+from enfa.report.pictures.rows import draw_rows
 from enfa.report.pictures.sharing import sharing_of
 from enfa.report.program import ds_program
 from enfa.report.storage import measure_storage

@@ -1,4 +1,5 @@
 import json
+import re
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -11,6 +12,7 @@ from enfa.plan.table import Plan
 from enfa.report import reproduce
 from enfa.report.measure.memory import estimate
 from enfa.report.measure.time import cases
+from enfa.report.pages.write import write_pages
 from enfa.report.settings import FULL, SECTIONS, TINY
 
 SMALL = TINY.to(datasets=("EXP",))
@@ -63,6 +65,18 @@ def test_markdown_names_pictures_that_exist(whole_report: Path) -> None:
         assert (whole_report / name).read_bytes().startswith(b"\x89PNG")
 
 
+def test_markdown_is_short_and_says_where_the_rest_is(whole_report: Path) -> None:
+    """What the page folds away is in its JSON files; the published report is a tenth of its page."""
+    text = (whole_report / "report.md").read_text()
+    assert "<details>" not in text
+    named = set(re.findall(r"\]\((results/\w+\.json)\)", text))
+    assert named == {f"results/{name}.json" for name in SECTIONS if name != "accuracy"}
+    assert all((whole_report / name).is_file() for name in named)
+    published = Path(__file__).resolve().parents[2] / "docs"
+    for name in ("report", "report-gpu"):
+        assert len((published / name / "report.md").read_text().split()) < 2_000
+
+
 def test_every_figure_says_what_it_was_measured_on(whole_report: Path) -> None:
     machine = json.loads((whole_report / "results" / "time.json").read_text())["machine"]
     lines = (whole_report / "report.md").read_text().splitlines()
@@ -104,9 +118,7 @@ def test_results_of_other_settings_are_refused(run: Callable[..., Path], measure
     assert json.loads((measured / "results" / "exactness.json").read_text())["settings"]["exact_steps"] == 1
 
 
-def test_a_broken_plan_turns_the_page_red(
-    run: Callable[..., Path], measured: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broken_plan_turns_the_page_red(run: Callable[..., Path], measured: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert 'class="failed"' not in (measured / "index.html").read_text()
     made = enfa.testing.same.step_plan_of
 
@@ -121,7 +133,7 @@ def test_a_broken_plan_turns_the_page_red(
 
     monkeypatch.setattr(enfa.testing.same, "step_plan_of", broken)
     bad = run(("exactness",), settings=SMALL, fresh=True)
-    assert not reproduce.write_pages(bad)
+    assert not write_pages(bad)
     page = (bad / "index.html").read_text()
     assert '<section id="exactness" class="failed">' in page
     assert "NOT EXACT" in page and 'class="tile bad"' in page and "<td class=fail>✗" in page

@@ -12,6 +12,7 @@ from enfa.datasets import Benchmark, from_npz, load
 from enfa.datasets.known import compact_file
 from enfa.datasets.official.compact import from_compact
 from enfa.edits import Policy, policy_from
+from enfa.report.extra import need_matplotlib
 
 __all__ = ["check_picture", "dataset_of", "layers_of", "policy_of", "words"]
 
@@ -59,8 +60,11 @@ def _yaml(value: str, text: str) -> Any:
 
 def check_picture(path: Path | None) -> None:
     """Before any work: whether a picture can be written there."""
-    if path is not None and path.suffix not in PICTURES:
+    if path is None:
+        return
+    if path.suffix not in PICTURES:
         raise ValueError(f"Expected a file ending in {', '.join(PICTURES)} for --plot, got {path}")
+    need_matplotlib()
 
 
 def words(text: str) -> list[str]:

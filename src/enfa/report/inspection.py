@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 from torch_geometric.data import Data
 
 from enfa.batch.dataset import CompiledDataset
@@ -19,7 +17,7 @@ from enfa.report.bags.storage import count_bags, stored_bags
 from enfa.report.program import program_for
 from enfa.report.storage import distinct_bytes
 
-__all__ = ["draw_rows", "inspect_bags"]
+__all__ = ["inspect_bags"]
 
 _BATCHES = 8
 
@@ -76,25 +74,3 @@ def _in_batches(compiled: CompiledDataset, batch_size: int) -> float:
         cost = plan.cost()
         pairs, rows = pairs + plan.num_pairs * len(cost.rows), rows + sum(cost.rows)
     return pairs / max(rows, 1)
-
-
-def draw_rows(found: dict[str, Any], title: str) -> Figure:
-    """Rows per layer on a log scale, from what :func:`inspect_bags` returns; the legend has the sums over layers."""
-    figure = Figure(figsize=(7, 4.2), dpi=150, layout="constrained")
-    axes, layers = figure.subplots(), np.arange(1, found["layers"] + 1)
-    # Okabe and Ito's colours, which the colour-blind tell apart
-    for key, name, colour, style in (
-        ("conventional", "conventional", "#222222", {"marker": "D"}),
-        # drawn wide, because the next one often covers it
-        ("rows_within_hops", "within i hops of an edit", "#56B4E9", {"marker": "o", "markersize": 10, "linewidth": 5}),
-        ("affected", "really different from the unedited graph", "#D55E00", {"marker": "^"}),
-        ("distinct", "distinct", "#009E73", {"marker": "s"}),
-    ):
-        axes.plot(layers, found[key], color=colour, label=f"{name}: {sum(found[key]):,}", **style)  # type: ignore[arg-type]
-    axes.set_yscale("symlog" if min(found["affected"]) == 0 else "log")
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set(xlabel="layer i", ylabel="rows after layer i")
-    axes.grid(alpha=0.3)
-    axes.set_title(title, size=11, weight="bold", loc="left")
-    figure.legend(loc="outside lower center", ncols=2, frameon=False)
-    return figure

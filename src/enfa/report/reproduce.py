@@ -1,11 +1,9 @@
-"""Measure what is missing, then write the pages."""
+"""Measure what is missing. The pages are written by ``pages/write.py``, which draws."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -17,35 +15,15 @@ from enfa.report.measure.exactness import measure_exactness
 from enfa.report.measure.storage import measure_breakdown, measure_table
 from enfa.report.measure.store import Store
 from enfa.report.measure.time import measure_time
-from enfa.report.pages.how_it_works import how_it_works_data, how_it_works_html
-from enfa.report.pages.html import page_html
-from enfa.report.pages.markdown import write_markdown
 from enfa.report.settings import SECTIONS, Settings
-from enfa.report.show.accuracy import show_accuracy
-from enfa.report.show.exactness import show_exactness
-from enfa.report.show.page import Section
-from enfa.report.show.storage import show_breakdown, show_storage
-from enfa.report.show.time import show_time
 
-__all__ = ["check_sections", "measure", "open_store", "write_pages"]
+__all__ = ["check_sections", "measure", "open_store"]
 
-TITLE = "Subgraph GNNs, cheap and exact: the evaluation, measured again"
-LEAD = (
-    "ENFA makes subgraph GNNs cheap without changing a single output. This page repeats the paper's measurements of "
-    "storage, time, exactness and accuracy, and shows how far computing every distinct row only once goes beyond them."
-)
 MEASURE: dict[str, Callable[[Source, Settings, Store], Iterator[str]]] = {
     "storage": measure_table,
     "breakdown": measure_breakdown,
     "exactness": measure_exactness,
     "time": measure_time,
-}
-SHOW: dict[str, Callable[[dict[str, Any]], Section]] = {
-    "exactness": show_exactness,
-    "time": show_time,
-    "storage": show_storage,
-    "breakdown": show_breakdown,
-    "accuracy": show_accuracy,
 }
 
 
@@ -74,35 +52,3 @@ def measure(sections: Sequence[str], source: Source, settings: Settings, store: 
         else:
             for key in MEASURE[name](source, settings, store):
                 yield f"{name}: {key}"
-
-
-def write_pages(out: Path) -> bool:
-    """index.html and report.md from whatever results are there. Returns whether everything that can fail passed."""
-    stored = {}
-    for name in SECTIONS:
-        path = out / "results" / f"{name}.json"
-        if path.exists():
-            stored[name] = json.loads(path.read_text())
-    # as SHOW has them: that they agree comes first
-    sections = [show(stored[name]) for name, show in SHOW.items() if name in stored and stored[name]["results"]]
-    how = Section(
-        "how-it-works",
-        "How it works",
-        [
-            "A subgraph GNN runs on a bag of edited copies of a graph. Here the graph is a molecule, and every circle is "
-            "one row: the embedding of one atom in one copy. Equal numbers are equal rows. Step through the layers."
-        ],
-        html=how_it_works_html(how_it_works_data()),
-    )
-    sections.insert(0, how)
-    scales = list(dict.fromkeys(s["settings"]["scale"] for s in stored.values()))
-    measured = {name: s["machine"] for name, s in stored.items() if name in MEASURE}
-    machines = {name: ", ".join(f"{key} {value}" for key, value in m.items()) for name, m in measured.items()}
-    listed = [
-        f"{', '.join(name for name in machines if machines[name] == machine)}: {machine}."
-        for machine in dict.fromkeys(machines.values())
-    ]
-    footer = " ".join([f"Written by enfa reproduce, scale {', '.join(scales) or '–'}. Measured on:", *listed])
-    (out / "index.html").write_text(page_html(TITLE, LEAD, sections, footer))
-    write_markdown(out / "report.md", TITLE, LEAD, sections, footer)
-    return all(section.ok is not False for section in sections)

@@ -13,8 +13,7 @@ from rich.table import Table
 
 from enfa.cli.choices import check_picture, dataset_of, policy_of
 from enfa.edits import POLICIES
-from enfa.report.inspection import draw_rows, inspect_bags
-from enfa.report.picture import draw_sharing
+from enfa.report.inspection import inspect_bags
 from enfa.report.program import program_for
 from enfa.report.sharding import inspect_shards
 
@@ -57,6 +56,9 @@ def inspect(
         if shards:
             _show_shards(found["shards"], found["speedup"]["batch_size"])
     if plot is not None:
+        from enfa.report.picture import draw_sharing
+        from enfa.report.pictures.rows import draw_rows
+
         if graph is None:
             figure = draw_rows(found, title)
         else:

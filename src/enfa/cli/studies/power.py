@@ -18,7 +18,6 @@ from enfa.datasets.own import graphs_from_npz
 from enfa.edits import POLICIES
 from enfa.expressiveness import MODELS, Power
 from enfa.expressiveness import power as measure
-from enfa.expressiveness.picture import draw_power
 
 __all__ = ["graphs_of", "power"]
 
@@ -71,6 +70,8 @@ def power(
     else:
         _show(found, title)
     if plot is not None:
+        from enfa.expressiveness.picture import draw_power
+
         draw_power({title: found.to_dict()}).savefig(plot)
         waiting.print(f"Wrote {plot}.")
 

@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from enfa.report.data import open_source
-from enfa.report.reproduce import check_sections, measure, open_store, write_pages
+from enfa.report.extra import need_matplotlib
+from enfa.report.reproduce import check_sections, measure, open_store
 from enfa.report.settings import FULL, QUICK, QUICK_CUDA, SECTIONS, Settings
 
 __all__ = ["reproduce"]
@@ -50,6 +51,7 @@ def reproduce(
 
     Interrupted, it continues where it stopped. Ends with code 1 if a plan is not exact.
     """
+    need_matplotlib()
     console, began = Console(), time.perf_counter()
     sections = check_sections([name.strip() for name in only.split(",") if name.strip()])
     settings = _settings(quick, device, datasets, memory_gb)
@@ -63,6 +65,8 @@ def reproduce(
             status.update(line)
             if not console.is_terminal:
                 console.print(line, soft_wrap=True)
+    from enfa.report.pages.write import write_pages
+
     ok = write_pages(out)
     console.print(f"Wrote {out / 'index.html'} and {out / 'report.md'} in {time.perf_counter() - began:.0f} s.")
     if not ok:

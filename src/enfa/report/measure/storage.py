@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from enfa.datasets import Benchmark
+from enfa.edits.check import edits_by
+from enfa.graphs import check_graphs
+from enfa.report.bags.compressed import compressed_bags
 from enfa.report.data import Source
 from enfa.report.measure.store import Store
 from enfa.report.settings import POLICIES, Settings
@@ -18,10 +21,15 @@ BREAKDOWN: dict[str, tuple[str, ...]] = {"PROTEINS": ("node marking", "edge dele
 def _one(data: Benchmark, policy: str, settings: Settings) -> dict[str, Any]:
     from enfa.report.storage import measure_storage  # compiles: kept out of the command line's start
 
-    chosen = settings.sample(data, settings.storage_graphs)
+    chosen, rule = settings.sample(data, settings.storage_graphs), POLICIES[policy]()
     graphs = [data.graphs[i] for i in sorted(chosen)]
-    entries = measure_storage(graphs, POLICIES[policy](), settings.layers)
-    return {"graphs": len(graphs), "of": len(data.graphs), "entries": entries}
+    checked = check_graphs(graphs)
+    return {
+        "graphs": len(graphs),
+        "of": len(data.graphs),
+        "entries": measure_storage(graphs, rule, settings.layers),
+        "compressed_bytes": compressed_bags(checked, edits_by(rule, checked)),
+    }
 
 
 def measure_table(source: Source, settings: Settings, store: Store) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The same sections as Markdown, with the figures as PNG files beside it."""
+"""The same sections as Markdown, with the figures as PNG files beside it. Long tables are in the page and in the JSON files."""
 
 from __future__ import annotations
 
@@ -17,11 +17,7 @@ def _cell(text: str) -> str:
 
 def _table(table: Table) -> list[str]:
     lines = [f"| {' | '.join(map(_cell, table.header))} |", "|" + "---|" * len(table.header)]
-    lines += [f"| {' | '.join(map(_cell, row))} |" for row in table.rows]
-    if table.folded:
-        lines = [f"<details><summary>{table.title}: all numbers</summary>", "", *lines, "", "</details>"]
-    else:
-        lines = [f"### {table.title}", "", *lines]
+    lines = [f"### {table.title}", "", *lines, *(f"| {' | '.join(map(_cell, row))} |" for row in table.rows)]
     return [*lines, "", f"*{table.note}*", ""] if table.note else [*lines, ""]
 
 
@@ -42,5 +38,8 @@ def write_markdown(path: Path, title: str, lead: str, sections: Sequence[Section
             picture = f"![{figure.title}](figures/{figure.name}.png)"
             lines += [f"### {figure.title}", "", picture, "", f"*{figure.note}*", ""]
         for table in section.tables:
-            lines += _table(table)
+            lines += [] if table.folded else _table(table)
+        if folded := [table.title for table in section.tables if table.folded]:
+            names = "; ".join(folded)
+            lines += [f"All numbers ({names}): [index.html](index.html), and [JSON](results/{section.name}.json).", ""]
     path.write_text("\n".join([*lines, "---", "", footer, ""]))

@@ -21,12 +21,11 @@ def show_accuracy(stored: dict[str, Any]) -> Section:
         r = results.get((dataset, policy, model))
         paper = PAPER.get((dataset, policy), "") if model == "DS" else ""
         if r is None:
-            rows.append([dataset, policy, model, "", paper, "no run yet", "", "", ""])
+            rows.append([dataset, policy, model, "", paper, "no run yet", ""])
             continue
         ours = f"{r['mean']:.1f} ± {r['std']:.1f}" if r["runs"] > 1 else f"{r['mean']:.1f}"
-        rows.append([dataset, policy, model, METRICS.get(r["metric"], r["metric"]), paper, ours, str(r["runs"]),
-                     "; ".join(r["hardware"]), "; ".join(r["notes"])])  # fmt: skip
-    header = ["dataset", "policy", "model", "metric", "paper", "ours", "runs", "hardware", "notes"]
+        rows.append([dataset, policy, model, METRICS.get(r["metric"], r["metric"]), paper, ours, str(r["runs"])])
+    header = ["dataset", "policy", "model", "metric", "paper", "ours", "runs"]
     sentences = [
         "ENFA computes what the conventional model computes, so accuracy is a check on data, splits and training, not "
         "on the plan. Numbers are percent, as they came out.",
@@ -41,5 +40,6 @@ def show_accuracy(stored: dict[str, Any]) -> Section:
             )
     else:
         sentences.append("This report found no files under results/; enfa sweep writes them.")
-    table = Table("The paper's accuracy beside ours", header, rows, folded=False)
+    note = "Which epochs were chosen, and what each ran on: results/accuracy.json beside this report." if results else ""
+    table = Table("The paper's accuracy beside ours", header, rows, note, folded=False)
     return Section("accuracy", "Accuracy", sentences, [], [table], headlines)

@@ -18,16 +18,34 @@ def _cell(kinds: dict[str, float], kind: str) -> str:
     return ("✗ " if kind != "renumbered" and not kinds[kind] <= limit_of(kinds) else "") + tiny(kinds[kind])
 
 
-def _about(over: dict[str, list[str]], count: int) -> str:
+def _about(over: dict[str, list[str]]) -> str:
     """How the promise was kept: as it stands, or where only against the conventional model's own rounding."""
     if not over:
         return f"All are within the promised {tiny(TOLERANCE)}."
-    names = " and ".join(dict.fromkeys(name for some in over.values() for name in some))
-    where = ", ".join(dict.fromkeys(key.split(" | ")[0] for key in over))
     return (
-        f"In {len(over)} of {count} settings ({where}) the {names} exceed the promised {tiny(TOLERANCE)}. There the limit "
-        "is ten times what the conventional model differs from itself when its nodes are numbered in another order "
-        f"(the largest of {RENUMBERINGS} renumberings): training magnifies rounding."
+        f"Where the promised {tiny(TOLERANCE)} is exceeded, the limit is ten times what the conventional model differs from "
+        f"itself when its nodes are numbered in another order (the largest of {RENUMBERINGS} renumberings)."
+    )
+
+
+def _verdict(results: dict[str, Any], over: dict[str, list[str]], steps: int) -> str:
+    """What the box says: in how many settings the promise held as it stands, and what it means where it did not."""
+    what = f"Outputs, gradients, BatchNorm statistics, and weights after {steps} training steps agree with conventional ones"
+    if not over:
+        return f"{what} in all {len(results)} settings, to {tiny(TOLERANCE)}. Nothing but rounding is left."
+    names = " and ".join(dict.fromkeys(name for some in over.values() for name in some))
+    plan, itself = 0.0, 0.0
+    for key in over:
+        for kinds in results[key]["float64"].values():
+            if max(kinds["ego"], kinds["distinct"]) > TOLERANCE:
+                plan, itself = max(plan, kinds["ego"], kinds["distinct"]), max(itself, kinds["renumbered"])
+    listed = "; ".join(key.replace(" | ", ", ") for key in over)
+    return (
+        f"{what} to {tiny(TOLERANCE)} in {len(results) - len(over)} of {len(results)} settings. In the other {len(over)} "
+        f"({listed}) only the {names} differ by more, by {tiny(plan)} at most. There training magnifies rounding, as on "
+        "graphs so symmetric that gradients cancel: the conventional model, its nodes numbered in another order, differs from "
+        f"itself by as much as {tiny(itself)}. That is no error of a plan: in these settings fewer digits of trained weights "
+        "mean anything, in conventional code too."
     )
 
 
@@ -73,9 +91,8 @@ def show_exactness(stored: dict[str, Any]) -> Section:
     list_of = ", ".join(f"{name} {tiny(largest[q])}" for q, name in QUANTITIES.items())
     if ok:
         sentences = [
-            f"Outputs, gradients, BatchNorm statistics, and weights after {settings['exact_steps']} training steps "
-            f"agree with the conventional model in all {len(results)} settings. Nothing but rounding is left.",
-            f"Largest relative differences in float64: {list_of}. " + _about(over, len(results)),
+            _verdict(results, over, settings["exact_steps"]),
+            f"Largest relative differences in float64: {list_of}. " + _about(over),
             "In float32 everything rounds, the conventional model too: in "
             f"{closer} of {len(results)} settings the outputs of distinct rows are at least as close to the float64 "
             "result as its own.",
@@ -92,7 +109,7 @@ def show_exactness(stored: dict[str, Any]) -> Section:
                     ["dataset", "policy", *QUANTITIES.values()], rows, note, folded=False)  # fmt: skip
     headline = Headline(
         tiny(largest["output"]), "largest relative difference of any output from the conventional model, float64",
-        "exact: nothing but rounding" if ok else "NOT exact", ok,
+        f"exact to rounding in all {len(results)} settings" if ok else "NOT exact", ok,
     )  # fmt: skip
     return Section("exactness", "Exactness", sentences, [], [summary, exact, rounded], [headline], ok)
 

@@ -1,0 +1,40 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from enfa.report.show.exactness import show_exactness
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def stored() -> dict[str, Any]:
+    return json.loads((ROOT / "docs" / "report" / "results" / "exactness.json").read_text())
+
+
+def test_the_box_says_what_exceeding_means(stored: dict[str, Any]) -> None:
+    """It names each setting in which the promise was not kept as it stands, and what the conventional model does there."""
+    section = show_exactness(stored)
+    box = section.sentences[0]
+    assert section.ok and "in 32 of 36 settings. In the other 4 (" in box
+    listed = box.partition("other 4 (")[2].partition(")")[0].split("; ")
+    for key, r in stored["results"].items():
+        over = any(max(kinds["ego"], kinds["distinct"]) > 1e-10 for kinds in r["float64"].values())
+        assert (key.replace(" | ", ", ") in listed) == over, key
+    assert "only the weights differ by more, by 6×10⁻¹⁰ at most" in box and "differs from itself by as much as 5×10⁻¹⁰" in box
+    assert "Nothing but rounding" not in box
+
+
+def test_the_box_where_all_is_within_the_promise(stored: dict[str, Any]) -> None:
+    for r in stored["results"].values():
+        r["float64"]["weight"] = dict.fromkeys(r["float64"]["weight"], 1e-12)
+    box = show_exactness(stored).sentences[0]
+    assert "in all 36 settings, to 1×10⁻¹⁰. Nothing but rounding is left." in box
+
+
+def test_a_wrong_plan_is_no_matter_of_rounding(stored: dict[str, Any]) -> None:
+    next(iter(stored["results"].values()))["float64"]["output"]["distinct"] = 1e-6
+    section = show_exactness(stored)
+    assert section.ok is False and section.sentences[0].startswith("NOT EXACT: 1 of 36")
