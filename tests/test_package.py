@@ -97,8 +97,8 @@ def test_a_policys_name_would_be_found(tmp_path: Path) -> None:
 
 
 BLOCKED = ("ogb", "rdkit", "lightning", "pytorch_lightning", "torchmetrics", "sklearn", "pandas", "pyarrow", "networkx",
-           "matplotlib", "torch_scatter", "torch_sparse", "torch_cluster", "torch_spline_conv", "pyg_lib", "dask", "distributed",
-           "s3fs")  # fmt: skip
+           "matplotlib", "torch_scatter", "torch_sparse", "torch_cluster", "torch_spline_conv", "pyg_lib", "dask",
+           "distributed", "s3fs")  # fmt: skip
 
 
 def test_needs_nothing_optional() -> None:
