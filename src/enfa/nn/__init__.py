@@ -1,6 +1,7 @@
 """Running models on plans."""
 
 from enfa.nn.cuda.captured import GraphedForward, GraphedStep
+from enfa.nn.cuda.captures import captured, eagerly
 from enfa.nn.models import DSGNN, DSSGNN, GNNAK, I2GNN, IDGNN, NGNN, SSWLGNN, SUN, Subgraphormer
 from enfa.nn.ops.norm import CountedBatchNorm
 from enfa.nn.rooted import link_places, root_nodes
@@ -18,6 +19,8 @@ __all__ = [
     "GraphedForward",
     "GraphedStep",
     "Subgraphormer",
+    "captured",
+    "eagerly",
     "link_places",
     "root_nodes",
 ]

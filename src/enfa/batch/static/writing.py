@@ -34,7 +34,7 @@ class Writer:
 
     def _written(self, epoch: int, i: int, place: int) -> int:
         if self._epoch[0] != epoch:
-            self._epoch = epoch, self.sampled.batches(epoch)
+            self._epoch = epoch, self.sampled.parts(epoch)
         graphs = self._epoch[1][i]
         cut = None if self._cutter is None else self._cutter.cut(graphs)
         plan = self.compiled.plan(graphs) if cut is None else self.compiled.labelled(cut.plan)
