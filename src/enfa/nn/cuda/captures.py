@@ -40,7 +40,9 @@ class Captures(nn.Module):
         if len(args) != 1 or more or not isinstance(args[0], OnDevice) or _here.eagerly or self._compiled_call_impl is not None:
             return super().__call__(*args, **more)
         if "_replays" not in self.__dict__:
-            self.__dict__["_replays"] = Replays()
+            for part in self.modules():  # all at once, before any of them is watched
+                if isinstance(part, Captures):
+                    part.__dict__.setdefault("_replays", Replays())
         return self.__dict__["_replays"](self, super().__call__, args[0])
 
 

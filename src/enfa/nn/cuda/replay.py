@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Callable
-from threading import RLock
+from threading import RLock, local
 from typing import Any
 
 import torch
@@ -25,6 +25,15 @@ __all__ = ["Replays"]
 
 PLACES = 4  # calls that may wait for their backward passes
 STATES = 8  # of a module that graphs are kept for: training and evaluation, say
+
+
+class _Within(local):
+    """Whether this thread is running a model eagerly that parts of it may be captured of."""
+
+    model = False
+
+
+_within = _Within()
 
 
 class _Place:
@@ -105,6 +114,7 @@ class Replays:
         self.captured = self.replayed = self.eager = 0
         self._told: set[str] = set()
         self._off = False
+        self._restless = 0  # eager calls in a row that changed the module
         self._lock = RLock()
 
     def __deepcopy__(self, memo: Any) -> Replays:
@@ -125,11 +135,24 @@ class Replays:
                     found = self._found(model, call, batch, records)
         elif staged is None and isinstance(batch, OnDevice):
             self._tell(model, "arrays of its batch were replaced")
-        if found is None:
-            self.eager += 1
-            return call(batch)
-        self.replayed += 1
-        return found[0]
+        if found is not None:
+            self.replayed += 1
+            return found[0]
+        self.eager += 1
+        return self._eagerly(model, call, batch)
+
+    def _eagerly(self, model: nn.Module, call: Callable[[Any], Any], batch: Any) -> Any:
+        before, _within.model = _within.model, True
+        watch = self.states[0].watch if self.states else None
+        try:
+            result = call(batch)
+        finally:
+            _within.model = before
+        # what is made in the first call stays as it is in the next
+        self._restless = 0 if watch is None or watch.same() else self._restless + 1
+        if watch is not None and self._restless > 2:
+            self._tell(model, f"its forward changes {watch.changed()}, and a replayed graph runs no Python")
+        return result
 
     def _found(self, model: nn.Module, call: Callable[[Any], Any], batch: Any, records: Recorder) -> tuple[Any] | None:
         state = self._state(model)
@@ -193,7 +216,7 @@ class Replays:
         return self.places[-1]
 
     def _tell(self, model: nn.Module, why: str) -> None:
-        """Once each."""
-        if why not in self._told:
+        """Once each; and not of a part of a model that has said so."""
+        if why not in self._told and not _within.model:
             self._told.add(why)
-            warnings.warn(f"{type(model).__name__} runs eagerly, not as a captured CUDA graph: {why}", stacklevel=5)
+            warnings.warn(f"{type(model).__name__} runs eagerly, not as a captured CUDA graph: {why}", stacklevel=6)

@@ -114,4 +114,6 @@ def watched_elsewhere() -> bool:
         or torch.is_anomaly_enabled()
         or torch.compiler.is_compiling()
         or torch._C._functorch.peek_interpreter_stack() is not None
+        # in an autograd.Function, such as a checkpoint of the old kind: there Rows refuse to be computed
+        or (not torch._C._is_fwd_grad_enabled() and not torch.is_inference_mode_enabled())
     )
