@@ -2,6 +2,7 @@
 
 from enfa.nn.cuda.captured import GraphedForward, GraphedStep
 from enfa.nn.cuda.captures import captured, eagerly
+from enfa.nn.cuda.step import Step
 from enfa.nn.models import DSGNN, DSSGNN, GNNAK, I2GNN, IDGNN, NGNN, SSWLGNN, SUN, Subgraphormer
 from enfa.nn.ops.norm import CountedBatchNorm
 from enfa.nn.rooted import link_places, root_nodes
@@ -18,6 +19,7 @@ __all__ = [
     "CountedBatchNorm",
     "GraphedForward",
     "GraphedStep",
+    "Step",
     "Subgraphormer",
     "captured",
     "eagerly",

@@ -223,10 +223,14 @@ class GraphedStep(_Graphed):
             assert plan.y is not None
             loss = self.loss(out, plan.y)
         loss.backward()
+        self.differentiated()
         if self.clip_norm is not None:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.clip_norm)
         self.optimiser.step()
         return loss.detach()
+
+    def differentiated(self) -> None:
+        """What is to be done with gradients before anything else is."""
 
     def eagerly(self, plan: Plan) -> Tensor:
         self.optimiser.zero_grad(set_to_none=True)
