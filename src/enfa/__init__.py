@@ -21,7 +21,21 @@ from enfa.edits import (
     Subsample,
 )
 from enfa.expressiveness import Power, power
-from enfa.nn import DSGNN, DSSGNN, GNNAK, I2GNN, IDGNN, NGNN, SSWLGNN, SUN, CountedBatchNorm, Step, Subgraphormer, captured, eagerly
+from enfa.nn import (
+    DSGNN,
+    DSSGNN,
+    GNNAK,
+    I2GNN,
+    IDGNN,
+    NGNN,
+    SSWLGNN,
+    SUN,
+    CountedBatchNorm,
+    Step,
+    Subgraphormer,
+    captured,
+    eagerly,
+)
 from enfa.nn.bag import Bag, Rows, compile, lift, load_compiled, make_plan, trace
 from enfa.plan.step import Program
 

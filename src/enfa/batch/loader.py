@@ -112,7 +112,7 @@ class DataLoader(torch.utils.data.DataLoader):
         batch_size: graphs per batch, at most.
         shuffle: a new order each epoch, a function of (seed, epoch). The epoch counts up by itself, also after a
             pass that is broken off; :meth:`set_epoch` sets it (for a resumed run).
-        num_workers: processes that slice ahead; 0 slices in this one. By default none, and for a GPU one for every core but one.
+        num_workers: processes that slice ahead; 0 slices in this one. By default none, for a GPU one for every core but one.
         max_rows: at most so many rows per batch, summed over layers and counted without the sharing between
             graphs, so a bound. A graph that exceeds it alone gets a batch of its own.
         drop_last: leave out a last batch that is not full.
@@ -124,6 +124,7 @@ class DataLoader(torch.utils.data.DataLoader):
         device: where the batches are to be. For a GPU they are padded to a few sizes, on which models are captured as CUDA
             graphs (:func:`enfa.captured`), packed by the workers and copied while the batch before is computed. Batches that
             cannot be padded come as they are, with one warning.
+        pad: False for a GPU's batches as they are: for a model that reads numbers of nodes or subgraphs.
     """
 
     def __init__(
@@ -136,6 +137,7 @@ class DataLoader(torch.utils.data.DataLoader):
         seed: int = 0,
         *,
         device: str | torch.device | None = None,
+        pad: bool = True,
         graphs: Sequence[int] | np.ndarray | None = None,
         drop_last: bool = False,
         shard: tuple[int, int] = (0, 1),
@@ -159,7 +161,7 @@ class DataLoader(torch.utils.data.DataLoader):
         if self.device is not None:
             why = "max_rows" if max_rows is not None else None if draw is None else "draw"
             num_workers, needs = default_workers() if num_workers is None else num_workers, needs or compiled.program.needs
-            self.packed = _packed(compiled, self.sampled, needs, num_workers, why)
+            self.packed = _packed(compiled, self.sampled, needs, num_workers, why) if pad else None
         num_workers = 0 if num_workers is None or self.packed is not None else num_workers
         # torch draws a seed for the workers: not from the global generator, whose next numbers are dropout's
         options.setdefault("generator", torch.Generator().manual_seed(seed))

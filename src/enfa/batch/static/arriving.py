@@ -55,14 +55,14 @@ class OnDevice:
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "y":
             self.__dict__["_relabelled"] = True
-        elif name in _names(type(self)):
+        elif name in _names(type(self)):  # type: ignore[arg-type]
             if isinstance(self, _Arriving):
                 _look(self)
             self.__dict__["staged"] = None
         super().__setattr__(name, value)
 
     def to(self, device: Any, non_blocking: bool = False) -> Any:
-        wanted, here = torch.device(device), self.staged and self.staged.block.device
+        wanted, here = torch.device(device), None if self.staged is None else self.staged.block.device
         if here is not None and wanted.type == here.type and wanted.index in (None, here.index):
             return self
         return super().to(device, non_blocking)  # type: ignore[misc]
@@ -118,11 +118,12 @@ def _apart(staged: Staged, bucket: Bucket, name: str) -> Tensor | None:
 def _look(batch: Any) -> None:
     own = batch.__dict__
     plan = own["staged"].view(own["staged"].here())
+    kind: Any = type(plan)
     for name, value in vars(plan).items():
         own.setdefault(name, value.clone() if name in _APART and value is not None else value)
     own.setdefault("_version", _version(own["y"]))
     own["_graph_attr"] = dict(plan.graph_attr)
-    batch.__class__ = _kinds(type(plan))[0]
+    batch.__class__ = _kinds(kind)[0]
 
 
 @cache
@@ -131,7 +132,7 @@ def _names(kind: Any) -> frozenset[str]:
 
 
 @cache
-def _kinds(kind: type[Plan]) -> tuple[type, type]:
+def _kinds(kind: Any) -> tuple[type, type]:
     """Plans like these that are on a device: looked at, and not."""
     seen = type(kind.__name__, (OnDevice, kind), {"__module__": kind.__module__})
     return seen, type(kind.__name__, (_Arriving, seen), {"__module__": kind.__module__})
@@ -139,7 +140,8 @@ def _kinds(kind: type[Plan]) -> tuple[type, type]:
 
 def arriving(staged: Staged, like: Plan, bucket: Bucket | None = None) -> Any:
     """A batch that was sent. ``like``: a plan of the same kind, with as many graphs."""
-    found: Any = object.__new__(_kinds(type(like))[1])
+    kind: Any = type(like)
+    found: Any = object.__new__(_kinds(kind)[1])
     found.__dict__.update(staged=staged, num_graphs=like.num_graphs)
     if bucket is not None:
         found.__dict__["bucket"] = bucket

@@ -47,7 +47,7 @@ class Captures(nn.Module):
 
 
 @cache
-def _kind(kind: type[nn.Module]) -> Any:
+def _kind(kind: Any) -> Any:
     """Modules of this class that are captured."""
 
     def reduced(self: nn.Module) -> Any:
@@ -56,7 +56,7 @@ def _kind(kind: type[nn.Module]) -> Any:
     return type(kind.__name__, (Captures, kind), {"__module__": kind.__module__, "__reduce__": reduced})
 
 
-def _shared(kind: type[nn.Module], attributes: dict[str, Any]) -> nn.Module:
+def _shared(kind: Any, attributes: dict[str, Any]) -> nn.Module:
     new = object.__new__(_kind(kind))
     object.__setattr__(new, "__dict__", attributes)
     return new
@@ -67,12 +67,12 @@ def captured(model: nn.Module) -> nn.Module:
 
         model = enfa.captured(Net()).to("cuda")
 
-    It is of the model's class and has everything in common with it: parameters and their names, training mode, attributes. Models
-    of this package do it by themselves, and come back as they are. Each bucket's first batch runs eagerly, its second is
+    It is of the model's class and has everything in common with it: parameters and their names, training mode, attributes.
+    Models of this package do it by themselves, and come back as they are. Each bucket's first batch runs eagerly, its second is
     captured, forwards and backwards, all others are replayed. What cannot be captured runs eagerly, with one warning that says
     why: hooks; a forward that changes attributes, draws on the CPU or waits for the GPU; checkpointing; features that need
-    gradients. Attributes that Python reads (a dropout probability, ``training``) may change at any time: the model is then captured
-    again. What a module keeps in lists and dictionaries of its own is read when it is captured, and not later.
+    gradients. Attributes that Python reads (a dropout probability, ``training``) may change at any time: the model is then
+    captured again. What a module keeps in lists and dictionaries of its own is read when it is captured, and not later.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"Expected a torch.nn.Module to capture, got {type(model).__name__}")

@@ -158,12 +158,14 @@ class Replays:
         state = self._state(model)
         why = self._why_not(state, batch)
         if why:
-            return self._tell(model, why)
+            self._tell(model, why)
+            return None
         surroundings = ambient(records.device)
         learns = surroundings[0] and not surroundings[1] and state.learns
         place = self._place(records, learns)
         if place is None:
-            return self._tell(model, f"{PLACES} calls of it wait for their backward passes already")
+            self._tell(model, f"{PLACES} calls of it wait for their backward passes already")
+            return None
         runs = state.runs.setdefault(surroundings, weakref.WeakKeyDictionary())
         bucket = batch.staged.key
         if bucket not in runs:
@@ -177,7 +179,8 @@ class Replays:
                     run = runs[bucket][place] = Run(model, call, batch.staged, learns, records, place.pool)
             except (Uncapturable, RuntimeError, TypeError, ValueError) as error:
                 self._off = True
-                return self._tell(model, str(error))
+                self._tell(model, str(error))
+                return None
             self.captured += 1
         if not run.used:
             return (run.result(run.forward(batch.staged)),)
