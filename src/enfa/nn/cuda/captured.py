@@ -218,19 +218,24 @@ class GraphedStep(_Graphed):
         self.optimiser.zero_grad(set_to_none=True)  # gradients are to live in the graph's own memory
 
     def work(self, plan: Plan) -> Tensor:
-        with self.mixed(), aside(self.model):
-            out = self.model(plan)
-            assert plan.y is not None
-            loss = self.loss(out, plan.y)
-        loss.backward()
-        self.differentiated()
+        loss = self.differentiated(plan)
         if self.clip_norm is not None:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.clip_norm)
         self.optimiser.step()
         return loss.detach()
 
-    def differentiated(self) -> None:
-        """What is to be done with gradients before anything else is."""
+    def computed(self, plan: Plan) -> Tensor:
+        """The loss."""
+        with self.mixed(), aside(self.model):
+            out = self.model(plan)
+            assert plan.y is not None
+            return self.loss(out, plan.y)
+
+    def differentiated(self, plan: Plan) -> Tensor:
+        """The loss, when parameters have their gradients."""
+        loss = self.computed(plan)
+        loss.backward()
+        return loss
 
     def eagerly(self, plan: Plan) -> Tensor:
         self.optimiser.zero_grad(set_to_none=True)

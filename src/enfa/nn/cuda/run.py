@@ -14,6 +14,7 @@ from torch._utils import _unflatten_dense_tensors
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from enfa.batch.static.arriving import Staged
+from enfa.nn.cuda.aliases import aliased
 from enfa.nn.cuda.record import Recorder
 from enfa.nn.cuda.seeds import Seeds, seeded
 from enfa.nn.cuda.side_stream import aside
@@ -29,17 +30,18 @@ class Uncapturable(Exception):
 
 @dataclass
 class _Work:
-    """What is captured. ``call``: the model, as it runs eagerly; ``params``: what learns by it."""
+    """What is captured. ``call``: the model, as it runs eagerly; ``learns``: whether a backward pass may follow."""
 
     model: nn.Module
     call: Callable[[Plan], Any]
     view: Callable[[Tensor], Plan]
     block: Tensor
     seeds: Seeds
-    params: list[nn.Parameter]
+    learns: bool
     mixed: torch.dtype | None  # of autocast
     outs: list[Tensor] = field(default_factory=list)  # of the model, with their history
     spec: Any = None  # what they are part of
+    pairs: list[tuple[nn.Parameter, nn.Parameter]] = field(default_factory=list)  # what learns: parameters, and their aliases
     grads: list[Tensor] = field(default_factory=list)  # of those outputs that have a history
     used: list[nn.Parameter] = field(default_factory=list)  # that the outputs depend on
 
@@ -47,9 +49,10 @@ class _Work:
         kind = self.block.device.type
         # without its memory of cast weights, which would outlive a graph's; labels are the loss's affair
         mixed = nullcontext() if self.mixed is None else torch.autocast(kind, self.mixed, cache_enabled=False)
-        beside = aside(self.model) if self.params else nullcontext()
-        with torch.inference_mode(False), torch.set_grad_enabled(bool(self.params)), mixed, beside, seeded(self.seeds):
-            outs, self.spec = tree_flatten(self.call(self.view(self.block).changed(y=None)))
+        with torch.inference_mode(False), torch.set_grad_enabled(self.learns), mixed, aliased(self.model) as self.pairs:
+            beside = aside(self.model) if self.learns else nullcontext()
+            with beside, seeded(self.seeds):
+                outs, self.spec = tree_flatten(self.call(self.view(self.block).changed(y=None)))
         for out in outs:
             if not isinstance(out, Tensor) or out.device != self.block.device:
                 raise Uncapturable(f"it returns {type(out).__name__}, where a captured model returns tensors on the device")
@@ -59,16 +62,17 @@ class _Work:
     def backward(self) -> list[Tensor]:
         """The gradients of all parameters with one dtype behind each other, in the order of ``used``."""
         learnt = [out for out in self.outs if out.requires_grad]
-        with _without_hooks(self.params):
-            found = torch.autograd.grad(learnt, self.params, self.grads, retain_graph=True, allow_unused=True)
-        given = [(p, g) for p, g in zip(self.params, found) if g is not None]
+        with torch.autocast(self.block.device.type, enabled=False):  # as where losses are differentiated
+            aliases = [alias for _, alias in self.pairs]
+            found = torch.autograd.grad(learnt, aliases, self.grads, retain_graph=True, allow_unused=True)
+        given = [(p, g) for (p, _), g in zip(self.pairs, found) if g is not None]
         given.sort(key=lambda pair: str(pair[0].dtype))
         self.used = [p for p, _ in given]
         dtypes = dict.fromkeys(p.dtype for p in self.used)
         return [torch.cat([g.reshape(-1) for p, g in given if p.dtype == dtype]) for dtype in dtypes]
 
     def check(self) -> None:
-        own = {id(p) for p in self.params}
+        own = {id(alias) for _, alias in self.pairs}
         if any(id(leaf) not in own for leaf in leaves_of(self.outs)):
             raise Uncapturable("it learns something that is none of its parameters")
 
@@ -85,8 +89,7 @@ class Run:
         self.block = staged.here().clone()
         kind, self.seeds = self.block.device.type, Seeds(self.block.device)
         mixed = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
-        params = [p for p in model.parameters() if p.requires_grad] if learns else []
-        work = _Work(model, call, staged.view, self.block, self.seeds, params, mixed)
+        work = _Work(model, call, staged.view, self.block, self.seeds, learns, mixed)
         with _as_it_was(model), recorder.rehearsal():
             work.forward()
             work.check()
@@ -102,7 +105,7 @@ class Run:
             self.used = work.used
             dtypes = dict.fromkeys(p.dtype for p in self.used)
             self._parts = [[p for p in self.used if p.dtype == dtype] for dtype in dtypes]
-        work.outs = []  # their history: its memory is that of the graphs
+        work.outs, work.pairs = [], []  # their history: its memory is that of the graphs
 
     def forward(self, staged: Staged) -> list[Tensor]:
         self.block.copy_(staged.here())
@@ -120,19 +123,6 @@ class Run:
 
     def result(self, outs: Sequence[Tensor]) -> Any:
         return tree_unflatten(list(outs), self.spec)
-
-
-@contextmanager
-def _without_hooks(params: Sequence[Any]) -> Iterator[None]:
-    """Hooks of parameters are called when gradients reach these, not when they are computed."""
-    hooks = [(p, p._backward_hooks) for p in params if p._backward_hooks]
-    for p, _ in hooks:
-        p._backward_hooks = None
-    try:
-        yield
-    finally:
-        for p, of in hooks:
-            p._backward_hooks = of
 
 
 @contextmanager

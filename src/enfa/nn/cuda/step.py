@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 from torch.nn.parallel import DistributedDataParallel
 
+from enfa.nn.cuda.aliases import aliased
 from enfa.nn.cuda.captured import GraphedStep, Loss
 from enfa.plan.table import Plan
 
@@ -46,17 +47,24 @@ class Step(GraphedStep):
     ) -> None:
         self.parallel = model if isinstance(model, DistributedDataParallel) else None
         self._agreed = False
+        if self.parallel is not None and any(p._backward_hooks for p in model.parameters()):
+            raise ValueError("Expected parameters without hooks for a step under DistributedDataParallel, got some with hooks")
         inner: Any = model if self.parallel is None else self.parallel.module
         super().__init__(inner, optimiser, loss, autocast=autocast, clip_norm=clip_norm, capture=capture)
 
-    def work(self, plan: Plan) -> Tensor:
-        if self.parallel is not None and self.parallel.broadcast_buffers:
-            self._share_buffers(self.parallel.process_group)
-        return super().work(plan)
-
-    def differentiated(self) -> None:
-        if self.parallel is not None:
-            self._average(self.parallel.process_group)
+    def differentiated(self, plan: Plan) -> Tensor:
+        if self.parallel is None:
+            return super().differentiated(plan)
+        group: Any = self.parallel.process_group
+        if self.parallel.broadcast_buffers:
+            self._share_buffers(group)
+        with aliased(self.model) as pairs:  # DistributedDataParallel keeps the nodes of its own
+            loss = self.computed(plan)
+            grads = torch.autograd.grad(loss, [alias for _, alias in pairs], allow_unused=True)
+        for (parameter, _), grad in zip(pairs, grads):
+            parameter.grad = grad
+        self._average(group)
+        return loss
 
     @staticmethod
     def _by_dtype(tensors: list[Tensor]) -> list[list[Tensor]]:
