@@ -7,8 +7,7 @@ at before every replay: all attributes of all its parts, where its tensors lie a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
-from operator import attrgetter, is_
+from operator import attrgetter, is_, itemgetter
 from typing import Any
 
 import torch
@@ -21,36 +20,54 @@ _SIMPLE = (bool, int, float, str, bytes, type(None))
 _HELD = ("_parameters", "_buffers", "_modules")
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _GLOBAL = ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks", "_global_backward_pre_hooks")
+_TORCH = vars(nn.Module()).keys() - {"training"}
 _learns = attrgetter("requires_grad")
 
 
 class Watch:
-    """A module as it was when this was made. Some ten microseconds to compare, so everything is done by loops in C."""
+    """A module as it was when this was made. Compared before every replay, so loops are few, and most of them C's."""
 
     def __init__(self, model: nn.Module) -> None:
-        self.modules = list(model.modules())
-        self.model = model
-        self._dicts = [d for m in self.modules for d in (m.__dict__, *(m.__dict__[name] for name in _HELD))]
+        self.model, self.modules = model, list(model.modules())
+        own = [m.__dict__ for m in self.modules]
+        held = [m.__dict__[name] for m in self.modules for name in _HELD]
+        self._dicts = own + held
         self._lengths = [len(d) for d in self._dicts]
-        self._values: list[Any] = list(chain.from_iterable(d.values() for d in self._dicts))
+        names = [[name for name in d if name not in _TORCH] for d in own]
+        # of one name it would give no tuple
+        self._own = [(itemgetter(*of, "training"), d) for of, d in zip(names, own)]
+        self._held = [d for d in held if d]
+        self._values = self._now()
+        self._names = [f"{type(m).__name__}.{name}" for m, of in zip(self.modules, names) for name in (*of, "training")]
         self.tensors = [t for m in self.modules for t in (*m._parameters.values(), *m._buffers.values()) if t is not None]
         self._places = [t.data_ptr() for t in self.tensors]
         self._learn = [t.requires_grad for t in self.tensors]
         self._hooks = [m.__dict__[name] for m in self.modules for name in _HOOKS if name in m.__dict__]
         self._hooks += [vars(of_torch)[name] for name in _GLOBAL if name in vars(of_torch)]
 
+    def _now(self) -> list[Any]:
+        """Every attribute of every part, then parameters, buffers and parts; without what torch keeps in all modules."""
+        found: list[Any] = []
+        for pick, d in self._own:
+            found += pick(d)
+        for d in self._held:
+            found += d.values()
+        return found
+
     def same(self) -> bool:
         """Whether nothing has changed."""
         if list(map(len, self._dicts)) != self._lengths:
             return False
-        now = chain.from_iterable(map(dict.values, self._dicts))
-        if not all(map(is_, now, self._values)) and not self._equal():
+        try:
+            now = self._now()
+        except KeyError:  # one attribute has gone, and another come
+            return False
+        if not all(map(is_, now, self._values)) and not self._equal(now):
             return False
         return list(map(Tensor.data_ptr, self.tensors)) == self._places and list(map(_learns, self.tensors)) == self._learn
 
-    def _equal(self) -> bool:
+    def _equal(self, now: list[Any]) -> bool:
         """Whether values that were put in the place of others are the same numbers or words."""
-        now = list(chain.from_iterable(d.values() for d in self._dicts))
         same = all(a is b or (type(a) is type(b) and type(a) in _SIMPLE and a == b) for a, b in zip(now, self._values))
         if same:
             self._values = now
@@ -60,19 +77,18 @@ class Watch:
         return any(self._hooks)
 
     def changed(self) -> str:
-        """The first thing found that is not as it was, in words; "" where everything is."""
-        values, lengths = iter(self._values), iter(self._lengths)
-        for module in self.modules:
-            for own in (module.__dict__, *(module.__dict__[name] for name in _HELD)):
-                before = [next(values) for _ in range(next(lengths))]
-                names = list(own)
-                for name, now in list(zip(names, own.values())):
-                    if not before or (now is not before[0] and not (type(now) in _SIMPLE and now == before[0])):
-                        return f"{type(module).__name__}.{name}"
-                    before.pop(0)
-                if before:
-                    return f"an attribute of {type(module).__name__} that is gone"
-        return "" if self.same() else "where its weights lie"
+        """Something that is not as it was, in words."""
+        for module, (pick, d), length in zip(self.modules, self._own, self._lengths):
+            try:
+                pick(d)
+            except KeyError as error:
+                return f"{type(module).__name__}.{error.args[0]}"
+            if len(d) != length:
+                return f"{type(module).__name__}.{list(d)[-1]}"
+        for name, before, now in zip(self._names, self._values, self._now()):
+            if now is not before and not (type(now) in _SIMPLE and now == before):
+                return name
+        return "its parameters or buffers"
 
 
 def hooked_part(model: nn.Module) -> str:
