@@ -148,12 +148,18 @@ def arriving(staged: Staged, like: Plan, bucket: Bucket | None = None) -> Any:
     return found
 
 
+@cache
+def _copying(device: torch.device) -> Any:
+    """One stream for all loaders: PyTorch keeps the memory of every stream apart."""
+    return torch.cuda.Stream(device)
+
+
 class Arrivals:
     """Batches of a :class:`PackedLoader` on a device, in the same order. One is copied while the one before is computed."""
 
     def __init__(self, batches: Iterable[Packed], device: torch.device) -> None:
         self.batches, self.device = batches, device
-        self._copies = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self._copies = _copying(device) if device.type == "cuda" else None
 
     def __iter__(self) -> Iterator[Any]:
         begun: deque[Any] = deque()
