@@ -27,8 +27,8 @@ class Step(GraphedStep):
     Args:
         model: in training mode, on its device; or a :class:`torch.nn.parallel.DistributedDataParallel` of it, whose gradients
             are then averaged over processes, and its buffers taken from the first, within the graph.
-        optimiser: over its parameters: one of PyTorch's that has the option ``capturable`` (Adam, AdamW, RMSprop, …), or SGD.
-            Its learning rates become tensors, which schedules change in place.
+        optimiser: over its parameters: one of PyTorch's that has the option ``capturable`` (Adam, AdamW, RMSprop, …), or
+            ``SGD(..., fused=True)``. Its learning rates become tensors, which schedules change in place.
         loss: ``loss(model(batch), batch.y) -> scalar``, without waiting for the device.
         autocast: None, or the dtype of mixed precision, such as ``torch.bfloat16``.
         clip_norm: the largest norm of all gradients together, or None.
