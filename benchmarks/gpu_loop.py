@@ -98,6 +98,30 @@ def without_waiting(loop: Loop, loader: enfa.DataLoader) -> float:
     return found
 
 
+def parts(loop: Loop, loader: enfa.DataLoader) -> dict[str, float]:
+    """ms that each line of the loop keeps Python for in an epoch's step, waiting included."""
+    loss, batches = loop.loss, iter(loader)
+    found: Any = None
+    work: dict[str, Callable[[Any], Any]] = {
+        "zero_grad": lambda _: loop.optimiser.zero_grad(), "model": lambda batch: loop.model(batch),
+        "loss": lambda batch: loss(found, batch.y), "backward": lambda _: found.backward(),  # type: ignore[operator]
+        "step": lambda _: loop.optimiser.step(),
+    }  # fmt: skip
+    spent = dict.fromkeys(("data", *work), 0.0)
+    with loop.how():
+        for _ in range(len(loader)):
+            begin = time.perf_counter()
+            batch = next(batches)
+            spent["data"] += time.perf_counter() - begin
+            for name, act in work.items():
+                begin = time.perf_counter()
+                found = act(batch)
+                spent[name] += time.perf_counter() - begin
+        torch.cuda.synchronize()
+        next(batches, None)  # the epoch's end
+    return {name: 1e3 * seconds / len(loader) for name, seconds in spent.items()}
+
+
 def measured(loop: Loop, loader: enfa.DataLoader) -> dict[str, Any]:
     first: list[float] = []
     before = -1
@@ -110,7 +134,8 @@ def measured(loop: Loop, loader: enfa.DataLoader) -> dict[str, Any]:
     each = sum(seconds) / len(seconds) / len(loader)
     return {
         "ms": 1e3 * each, "least_ms": 1e3 * min(seconds) / len(loader), "python_ms": without_waiting(loop, loader),
-        "first_epochs_s": first, "epochs": len(seconds), "left_out": left_out, "not_replayed": loop.busy(),
+        "parts_ms": {} if isinstance(loop, Captured) else parts(loop, loader), "first_epochs_s": first,
+        "epochs": len(seconds), "left_out": left_out, "not_replayed": loop.busy(),
     }  # fmt: skip
 
 

@@ -47,3 +47,6 @@ class Rerun:
 
     def stream(self) -> None:
         return None
+
+    def stream_number(self) -> int:
+        return 0

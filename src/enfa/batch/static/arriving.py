@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cache, partial
 from typing import Any
 
@@ -37,13 +37,17 @@ class Staged:
     key: Hashable  # batches with equal ones run through the same captured graph; None: one of its kind
     arrived: Any = None  # a CUDA event
     buffer: int | None = None  # where the block is to be used again: its number
+    _waited: int | None = field(default=None, repr=False)  # the last stream that did: what asks again there has it already
 
     def here(self) -> Tensor:
         """The block, for what comes next on the current stream."""
         if self.arrived is not None:
-            self.arrived.wait()
-            if self.buffer is None:
-                self.block.record_stream(torch.cuda.current_stream(self.block.device))
+            number = torch._C._cuda_getCurrentRawStream(self.block.device.index)
+            if number != self._waited:
+                self._waited = number
+                self.arrived.wait()
+                if self.buffer is None:
+                    self.block.record_stream(torch.cuda.current_stream(self.block.device))
         return self.block
 
 
@@ -176,11 +180,10 @@ class Arrivals:
     def _keep_up(self, begun: deque[Any]) -> None:
         """Wait where the device is so far behind that its memory would fill with batches."""
         if self._copies is not None:
-            event = torch.cuda.Event()
+            event = begun.popleft() if len(begun) == _AHEAD else torch.cuda.Event()
+            event.synchronize()
             event.record(torch.cuda.current_stream(self.device))
             begun.append(event)
-            if len(begun) > _AHEAD:
-                begun.popleft().synchronize()
 
     def _sent(self, packed: Packed) -> Any:
         bucket = packed.bucket

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Callable
+from operator import attrgetter
 from threading import RLock, local
 from typing import Any
 
@@ -34,6 +35,7 @@ class _Within(local):
 
 
 _within = _Within()
+_version = attrgetter("_version")
 
 
 class _Place:
@@ -41,7 +43,7 @@ class _Place:
 
     def __init__(self, pool: Any) -> None:
         self.pool, self.calls = pool, 0
-        self.stream: Any = None
+        self.stream: tuple[Any, int] | None = None  # the last one used here, and its number
         self._ticket: Callable[[], _Ticket | None] = lambda: None
 
     def free(self) -> bool:
@@ -54,11 +56,15 @@ class _Place:
         self._ticket = weakref.ref(ticket)
         return ticket
 
-    def follow(self, stream: Any) -> None:
-        """What comes next on this stream comes after all that was done here."""
-        if self.stream is not None and stream != self.stream:
-            stream.wait_stream(self.stream)
-        self.stream = stream
+    def follow(self, records: Recorder) -> None:
+        """What comes next on the current stream comes after all that was done here."""
+        number = records.stream_number()
+        if self.stream is not None and number == self.stream[1]:
+            return
+        stream = records.stream()
+        if self.stream is not None:
+            stream.wait_stream(self.stream[0])
+        self.stream = stream, number
 
 
 class _Ticket:
@@ -89,19 +95,30 @@ class _Replay(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, run: Run, ticket: _Ticket, staged: Any, *params: Tensor) -> tuple[Tensor, ...]:
         outs = run.forward(staged)
-        ctx.run, ctx.ticket = run, ticket
-        ctx.save_for_backward(*params)
-        ctx.mark_non_differentiable(*(out for out, learns in zip(outs, run.learns) if not learns))
+        ctx.run, ctx.ticket, ctx.versions = run, ticket, list(map(_version, params))
+        ctx.save_for_backward(params[0])  # all of them would take longer than all else here
+        if not all(run.learns):
+            ctx.mark_non_differentiable(*(out for out, learns in zip(outs, run.learns) if not learns))
         return tuple(outs)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
-        ctx.saved_tensors  # noqa: B018  (refuses a second pass that was not announced, and weights that have changed since)
+        ctx.saved_tensors  # noqa: B018  (refuses a second pass that was not announced)
+        run = ctx.run
+        if list(map(_version, run.used)) != ctx.versions:
+            raise RuntimeError(
+                "Expected weights as they were in the forward pass for its backward pass, got some that were modified by an "
+                "inplace operation since"
+            )
         ctx.ticket.check()
-        found = ctx.run.backward([grad for grad, learns in zip(grads, ctx.run.learns) if learns])
+        found = run.backward([grad for grad, learns in zip(grads, run.learns) if learns])
         ctx.ticket.used = True
         return (None, None, None, *found)
+
+
+# without a look at transforms of functions, which are none here (:func:`watched_elsewhere`)
+_apply: Any = super(torch.autograd.Function, _Replay).apply
 
 
 class Replays:
@@ -166,25 +183,28 @@ class Replays:
         if place is None:
             self._tell(model, f"{PLACES} calls of it wait for their backward passes already")
             return None
-        runs = state.runs.setdefault(surroundings, weakref.WeakKeyDictionary())
-        bucket = batch.staged.key
-        if bucket not in runs:
-            runs[bucket] = {}
+        runs = state.runs.get(surroundings)
+        if runs is None:
+            runs = state.runs[surroundings] = weakref.WeakKeyDictionary()
+        staged = batch.staged
+        placed = runs.get(staged.key)
+        if placed is None:
+            runs[staged.key] = {}
             return None
-        place.follow(records.stream())
-        run = runs[bucket].get(place)
+        place.follow(records)
+        run = placed.get(place)
         if run is None:
             try:
                 with torch.inference_mode(False):
-                    run = runs[bucket][place] = Run(model, call, batch.staged, learns, records, place.pool)
+                    run = placed[place] = Run(model, call, staged, learns, records, place.pool)
             except (Uncapturable, RuntimeError, TypeError, ValueError) as error:
                 self._off = True
                 self._tell(model, str(error))
                 return None
             self.captured += 1
         if not run.used:
-            return (run.result(run.forward(batch.staged)),)
-        return (run.result(_Replay.apply(run, place.take(), batch.staged, *run.used)),)
+            return (run.result(run.forward(staged)),)
+        return (run.result(_apply(run, place.take(), staged, *run.used)),)
 
     def _state(self, model: nn.Module) -> _State:
         for number, state in enumerate(self.states):

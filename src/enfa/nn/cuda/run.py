@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch._utils import _unflatten_dense_tensors
-from torch.utils._pytree import tree_flatten, tree_unflatten
+from torch.utils._pytree import LeafSpec, tree_flatten, tree_unflatten
 
 from enfa.batch.static.arriving import Staged
 from enfa.nn.cuda.aliases import aliased
@@ -99,6 +99,7 @@ class Run:
         work.outs = []
         self.graph, self.outs = recorder.record(work.forward, pool)
         self.spec, self.grads, self.learns = work.spec, work.grads, [out.requires_grad for out in work.outs]
+        self.single = isinstance(self.spec, LeafSpec)
         self.used: list[nn.Parameter] = []
         if self.grads:
             self.graph_back, self._flat = recorder.record(work.backward, pool)
@@ -122,7 +123,7 @@ class Run:
         return [grad for flat, like in parts for grad in _unflatten_dense_tensors(flat.clone(), like)]
 
     def result(self, outs: Sequence[Tensor]) -> Any:
-        return tree_unflatten(list(outs), self.spec)
+        return outs[0] if self.single else tree_unflatten(list(outs), self.spec)
 
 
 @contextmanager

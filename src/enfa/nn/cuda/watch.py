@@ -7,6 +7,7 @@ at before every replay: all attributes of all its parts, where its tensors lie a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from operator import attrgetter, is_, itemgetter
 from typing import Any
 
@@ -31,7 +32,8 @@ class Watch:
         self.model, self.modules = model, list(model.modules())
         own = [m.__dict__ for m in self.modules]
         held = [m.__dict__[name] for m in self.modules for name in _HELD]
-        self._dicts = own + held
+        self._dicts = [d for d in own + held if d]
+        self._empty = [d for d in held if not d]
         self._lengths = [len(d) for d in self._dicts]
         names = [[name for name in d if name not in _TORCH] for d in own]
         # of one name it would give no tuple
@@ -50,13 +52,12 @@ class Watch:
         found: list[Any] = []
         for pick, d in self._own:
             found += pick(d)
-        for d in self._held:
-            found += d.values()
+        found.extend(chain.from_iterable(map(dict.values, self._held)))
         return found
 
     def same(self) -> bool:
         """Whether nothing has changed."""
-        if list(map(len, self._dicts)) != self._lengths:
+        if any(self._empty) or list(map(len, self._dicts)) != self._lengths:
             return False
         try:
             now = self._now()
