@@ -41,7 +41,7 @@ of the backward pass: a bucket's first batch runs eagerly, its second is capture
 it by themselves; `enfa.captured(model)` makes any other module do it, with the same parameters, names and mode. Outputs are
 copies, gradients arrive in `.grad` as ever: clipping, accumulation, `torch.autocast`, schedules, averaged weights, several
 losses, `retain_graph` and two calls before a backward pass give what the eager loop gives, dropout masks included
-(tests/nn/cuda/test_loop.py compares twenty steps of each). [examples/gpu_loop.py](../examples/gpu_loop.py) runs on a CPU,
+(tests/nn/cuda/test_loop.py compares a dozen steps of each). [examples/gpu_loop.py](../examples/gpu_loop.py) runs on a CPU,
 too, eagerly.
 
 - Training and evaluation mode, `no_grad`, autocast and every state of the module (frozen parameters, a dropout

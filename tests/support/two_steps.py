@@ -27,7 +27,7 @@ OPTIMISERS: dict[str, Any] = {
 
 def small_model() -> nn.Module:
     torch.manual_seed(0)
-    return enfa.DSGNN([5, 3], 16, 2, 3, "gine", edge_channels=[8, 3]).double()
+    return enfa.DSGNN([5, 3], 16, 2, 2, "gine", edge_channels=[8, 3]).double()
 
 
 def epochs(model: nn.Module, compiled: Any, rank: int, ranks: int, device: str, how: str, optimiser: str) -> list[Tensor]:

@@ -64,7 +64,7 @@ def _model(name: str = "dropout") -> nn.Module:
     if name in EVERY_MODEL:
         return model_for(name)
     torch.manual_seed(0)
-    model = enfa.DSGNN([5, 3], 16, 2, 3, "gine", edge_channels=[8, 3], dropout=0.3)
+    model = enfa.DSGNN([5, 3], 16, 2, 2, "gine", edge_channels=[8, 3], dropout=0.3)
     model.head[2].p = 0.0  # ordinary dropout, which draws on the CPU where there is no other device
     return model.double()
 
@@ -187,7 +187,7 @@ def test_every_loop_is_the_eager_one(loop: str, compiled: Any, device: str, on: 
     for eagerly in (False, True):
         model = on(_model())
         torch.manual_seed(5)  # for the masks
-        batches = _batches(compiled, device, 20)
+        batches = _batches(compiled, device, 12)
         if eagerly:
             with enfa.eagerly():
                 found = LOOPS[loop](model, batches)
@@ -196,7 +196,7 @@ def test_every_loop_is_the_eager_one(loop: str, compiled: Any, device: str, on: 
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 found = LOOPS[loop](model, batches)
-            assert _of(model).replayed > 8 and _of(model).captured and _of(model).eager < 12
+            assert _of(model).replayed > 5 and _of(model).captured and _of(model).eager < 7
         results.append([*found, *model.state_dict().values()])
     for value, reference in zip(*results, strict=True):
         if device == "cpu":
@@ -222,7 +222,7 @@ def test_any_model(name: str, device: str, on: Callable[..., nn.Module]) -> None
     model = on(copy.deepcopy(plain))
     for train in (True, False):
         plain.train(train), model.train(train)
-        for batch in _batches(compiled, device, 9, False):
+        for batch in _batches(compiled, device, 6, False):
             found = []
             for part, how in ((plain, enfa.eagerly), (model, nullcontext)):
                 part.zero_grad()
@@ -319,10 +319,11 @@ def test_a_change_of_the_model_is_noticed(change: str, compiled: Any, device: st
     batches = _warmed(compiled, device, model)
     other = CHANGES[change](model)
     model = other if change == "copied" else model
-    for batch in batches * 3:
+    before = _of(model).replayed
+    for batch in batches:
         expected = _eager(model, batch)
         _assert_close(_gradients(model, batch), expected)
-    assert _of(model).replayed >= len(batches) and _of(model).captured == (1 if change in ("values", "copied") else 2)
+    assert _of(model).replayed - before >= 2 and _of(model).captured == (1 if change in ("values", "copied") else 2)
 
 
 def test_statistics_count_every_call_once(compiled: Any, device: str, on: Callable[..., nn.Module]) -> None:
@@ -357,7 +358,7 @@ def test_calls_whose_results_are_dropped_keep_no_place(compiled: Any, device: st
     batches = _warmed(compiled, device, model)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for batch in batches * 5:
+        for batch in batches * 3:
             out = model(batch)
     del out
     gc.collect()
