@@ -169,14 +169,18 @@ def epochs(found: list[dict[str, Any]]) -> list[str]:
     return lines + _table(head, rows)
 
 
-def loops(found: dict[str, Any]) -> list[str]:
+def loops(found: dict[str, Any], cases: list[str]) -> list[str]:
+    """``cases``: all that there are."""
     rows = [r for r in found["results"] if "ratio" in r]
+    missing = [c for c in cases if c not in {r["case"] for r in rows}]
+    notes = [found["about"].get("note", ""), f"Not measured: {', '.join(missing)}." if missing else ""]
     lines = [
         "## The loop, with data",
         "",
         f"Measured by `benchmarks/gpu_loop.py`, {found['about']['date'][:10]}: milliseconds per step of shuffled epochs, node "
         f"marking, batch {rows[0]['batch']}, data included, of the loop above with a fused Adam; of `enfa.Step` on the same "
-        "loader; and of the loop under `enfa.eagerly()`.",
+        "loader; and of the loop under `enfa.eagerly()`. Where steps are short, Python takes longer "
+        "than the GPU." + "".join(f" {note}" for note in notes if note),
         "",
     ]
     body = [
@@ -196,7 +200,7 @@ def page(folder: Path) -> str:
     about["earlier"] = f"\nMeasured earlier than the rest, with other code: {'; '.join(old)}." if old else ""
     lines = [HEAD.format(**about), *steps(files["steps"]["results"]), *errors(files["check"]["results"])]
     if "loop" in files:
-        lines += loops(files["loop"])
+        lines += loops(files["loop"], list(dict.fromkeys(r["case"] for r in files["steps"]["results"]["rows"])))
     if "epoch" in files:
         lines += epochs(files["epoch"]["results"])
     return "\n".join(lines).rstrip() + "\n"
