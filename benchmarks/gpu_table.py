@@ -23,8 +23,37 @@ the sums over neighbours, which make up most of a conventional GINE step. TF32 a
 for wide layers at best: narrow ones are bound by launches, of which casts add some. A dash: not measured.{earlier}
 
 How to get it: `enfa train` captures steps as CUDA graphs by itself (`graphed: auto`, see [training](training.md)); in
-code of your own `enfa.nn.GraphedStep` does. TF32: `torch.set_float32_matmul_precision("high")`; bfloat16:
-`precision: bf16`, or `GraphedStep(..., autocast=torch.bfloat16)`.
+code of your own `enfa.Step` does, and a plain loop captures all but the optimiser (below). TF32:
+`torch.set_float32_matmul_precision("high")`; bfloat16: `precision: bf16`, or `enfa.Step(..., autocast=torch.bfloat16)`.
+
+## A loop of your own
+
+    loader = enfa.DataLoader(compiled, 128, shuffle=True, device="cuda")
+    for batch in loader:
+        optimiser.zero_grad()
+        loss = F.cross_entropy(model(batch), batch.y)
+        loss.backward()
+        optimiser.step()
+
+Told of a device, the loader pads batches to a few sizes (buckets), which its worker processes write into pinned memory, and
+copies one while the one before is computed. `model(batch)` then replays a CUDA graph of the forward pass, and `backward` one
+of the backward pass: a bucket's first batch runs eagerly, its second is captured. Models of this package, and lifted ones, do
+it by themselves; `enfa.captured(model)` makes any other module do it, with the same parameters, names and mode. Outputs are
+copies, gradients arrive in `.grad` as ever: clipping, accumulation, `torch.autocast`, schedules, averaged weights, several
+losses, `retain_graph` and two calls before a backward pass give what the eager loop gives, dropout masks included
+(tests/nn/cuda/test_loop.py compares a dozen steps of each). [examples/gpu_loop.py](../examples/gpu_loop.py) runs on a CPU,
+too, eagerly.
+
+- Training and evaluation mode, `no_grad`, autocast and every state of the module (frozen parameters, a dropout
+  probability) have graphs of their own; a parameter that lies elsewhere than it did is noticed, and the model captured again.
+- What cannot be captured runs eagerly, with one warning that says why: hooks, a forward that changes attributes of its module
+  or waits for the GPU, `bag.each`, `max_rows` and `draw` of a loader, features that need gradients, checkpointing. A model
+  that reads numbers of nodes wants `pad=False`. `with enfa.eagerly():` captures nothing.
+- A second backward pass needs `retain_graph`, as ever, and must come before the next call; up to four calls may wait for
+  their first one, a fifth runs eagerly. Gradients of gradients are refused.
+- `enfa.Step(model, optimiser, loss, clip_norm=..., autocast=...)` captures the optimiser, too: `loss = step(batch)`. Rates of
+  schedules are tensors that change in place. Under `DistributedDataParallel` it captures the reductions of gradients with the
+  rest; the loop leaves them to DistributedDataParallel. Give every process its part: `DataLoader(..., shard=(rank, ranks))`.
 """
 NAMES = {
     "full": "conventional, eager", "full compiled": "conventional, torch.compile", "ego": "ego, eager",
@@ -140,6 +169,28 @@ def epochs(found: list[dict[str, Any]]) -> list[str]:
     return lines + _table(head, rows)
 
 
+def loops(found: dict[str, Any], cases: list[str]) -> list[str]:
+    """``cases``: all that there are."""
+    rows = [r for r in found["results"] if "ratio" in r]
+    missing = [c for c in cases if c not in {r["case"] for r in rows}]
+    notes = [found["about"].get("note", ""), f"Not measured: {', '.join(missing)}." if missing else ""]
+    lines = [
+        "## The loop, with data",
+        "",
+        f"Measured by `benchmarks/gpu_loop.py`, {found['about']['date'][:10]}: milliseconds per step of shuffled epochs, node "
+        f"marking, batch {rows[0]['batch']}, data included, of the loop above with a fused Adam; of `enfa.Step` on the same "
+        "loader; and of the loop under `enfa.eagerly()`. Where steps are short, Python takes longer "
+        "than the GPU." + "".join(f" {note}" for note in notes if note),
+        "",
+    ]
+    body = [
+        [name, *(f"{r[key]['ms']:.3g}" for r in rows)]
+        for key, name in (("eager", "the loop, eager"), ("loop", "**the loop**"), ("captured", "`enfa.Step`"))
+    ]
+    body.append(["the loop / `enfa.Step`", *(f"{r['ratio']:.2f}" for r in rows)])
+    return lines + _table(["", *(r["case"] for r in rows)], body)
+
+
 def page(folder: Path) -> str:
     files = {p.stem: json.loads(p.read_text()) for p in folder.glob("*.json")}
     about = {**files["steps"]["about"]}
@@ -148,6 +199,8 @@ def page(folder: Path) -> str:
     old = [name.strip("*") for variant, name in NAMES.items() if variant in others]
     about["earlier"] = f"\nMeasured earlier than the rest, with other code: {'; '.join(old)}." if old else ""
     lines = [HEAD.format(**about), *steps(files["steps"]["results"]), *errors(files["check"]["results"])]
+    if "loop" in files:
+        lines += loops(files["loop"], list(dict.fromkeys(r["case"] for r in files["steps"]["results"]["rows"])))
     if "epoch" in files:
         lines += epochs(files["epoch"]["results"])
     return "\n".join(lines).rstrip() + "\n"

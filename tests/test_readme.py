@@ -26,9 +26,13 @@ def test_ten_lines_run(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_model_of_ones_own_runs() -> None:
     """It compares itself with the full plan, and makes batches."""
     torch.set_num_threads(1)
-    _, code = BLOCKS
+    _, code, loop = BLOCKS
     names: dict[str, object] = {}
     exec(code, names)
+    before = [p.detach().clone() for p in names["model"].parameters()]  # type: ignore[attr-defined]
+    exec(loop, names)
+    there = [p.detach().cpu() for p in names["model"].parameters()]  # type: ignore[attr-defined]
+    assert not all(torch.equal(a, b) for a, b in zip(before, there)), "the loop has learnt something"
     assert tuple(names["logits"].shape) == (32, 2) and "assert_same_as_full(model" in code  # type: ignore[attr-defined]
 
 

@@ -28,7 +28,21 @@ if TYPE_CHECKING:
         Subsample,
     )
     from enfa.expressiveness import Power, power
-    from enfa.nn import DSGNN, DSSGNN, GNNAK, I2GNN, IDGNN, NGNN, SSWLGNN, SUN, CountedBatchNorm, Subgraphormer
+    from enfa.nn import (
+        DSGNN,
+        DSSGNN,
+        GNNAK,
+        I2GNN,
+        IDGNN,
+        NGNN,
+        SSWLGNN,
+        SUN,
+        CountedBatchNorm,
+        Step,
+        Subgraphormer,
+        captured,
+        eagerly,
+    )
     from enfa.nn.bag import Bag, Rows, ShardedDataset, load_compiled, make_plan
     from enfa.nn.bag.compile import compile
     from enfa.nn.bag.lift import lift
@@ -42,7 +56,7 @@ else:
         "enfa.edits": "EdgeDeletion EdgeMarking EgoNets MostCentral NeighborMarking NodeDeletion NodeMarking PairMarking "
         "Policy Reconstruction Subgraph Subsample",
         "enfa.expressiveness": "Power power",
-        "enfa.nn": "DSGNN DSSGNN GNNAK I2GNN IDGNN NGNN SSWLGNN SUN CountedBatchNorm Subgraphormer",
+        "enfa.nn": "DSGNN DSSGNN GNNAK I2GNN IDGNN NGNN SSWLGNN SUN CountedBatchNorm Step Subgraphormer captured eagerly",
         "enfa.nn.bag": "Bag Rows ShardedDataset load_compiled make_plan",
         "enfa.nn.bag.compile": "compile",
         "enfa.nn.bag.lift": "lift",
@@ -81,10 +95,13 @@ __all__ = [
     "Reconstruction",
     "Rows",
     "ShardedDataset",
+    "Step",
     "Subgraph",
     "Subgraphormer",
     "Subsample",
+    "captured",
     "compile",
+    "eagerly",
     "explain",
     "lift",
     "load",

@@ -44,6 +44,15 @@ def test_bring_your_own_conv() -> None:
     assert "The same outputs" in result.stdout
 
 
+def test_gpu_loop() -> None:
+    """Eagerly, where there is no GPU."""
+    assert len((ROOT / "examples" / "gpu_loop.py").read_text().splitlines()) < 40
+    result = run("gpu_loop.py")
+    assert result.returncode == 0, result.stderr
+    losses = [float(line.split()[3].rstrip(",")) for line in result.stdout.splitlines()]
+    assert len(losses) == 10 and losses[-1] < 0.8 * losses[0] and "Warning" not in result.stderr
+
+
 @pytest.mark.parametrize("script", ["lift.py", "own_model.py"])
 def test_models_of_ones_own(script: str) -> None:
     assert len((ROOT / "examples" / script).read_text().splitlines()) < 40

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -15,7 +17,15 @@ from enfa.graphs.numbers import whole
 from enfa.plan.derived.prepare import Needs, prepare
 from enfa.plan.table import Plan
 
-__all__ = ["Batches", "DataLoader"]
+if TYPE_CHECKING:
+    from enfa.batch.static.packed import PackedLoader
+
+__all__ = ["Batches", "DataLoader", "default_workers"]
+
+
+def default_workers() -> int:
+    """One process for every core but one, and at most 15."""
+    return max(1, min(15, len(os.sched_getaffinity(0)) - 1 if hasattr(os, "sched_getaffinity") else 1))
 
 
 class _Plans(torch.utils.data.Dataset):
@@ -112,8 +122,12 @@ class Batches(torch.utils.data.Sampler):
             found.append(part[np.isin(part, batches[carried[0]][: carried[1]])])
         return np.concatenate(found)
 
+    def parts(self, epoch: int | None = None) -> list[np.ndarray]:
+        """What is this process's of every batch."""
+        return [self.part(batch) for batch in self.batches(epoch)]
+
     def __iter__(self) -> Iterator[tuple[int, int, np.ndarray]]:
-        return iter([(self.epoch, number, self.part(batch)) for number, batch in enumerate(self.batches())])
+        return iter([(self.epoch, number, part) for number, part in enumerate(self.parts())])
 
     def __len__(self) -> int:
         return len(self.batches()) if self.max_rows is not None else self._count()
@@ -133,7 +147,7 @@ class DataLoader(torch.utils.data.DataLoader):
         batch_size: graphs per batch, at most.
         shuffle: a new order each epoch, a function of (seed, epoch). The epoch counts up by itself, also after a
             pass that is broken off; :meth:`set_epoch` sets it (for a resumed run). Of a sharded dataset, window by window.
-        num_workers: processes that slice ahead; 0 slices in this one.
+        num_workers: processes that slice ahead; 0 slices in this one. By default none, for a GPU one for every core but one.
         max_rows: at most so many rows per batch, summed over layers and counted without the sharing between
             graphs, so a bound. A graph that exceeds it alone gets a batch of its own.
         drop_last: leave out a last batch that is not full.
@@ -142,6 +156,10 @@ class DataLoader(torch.utils.data.DataLoader):
         needs: ``compiled.program.needs``, to prepare the plans for a GPU here, in the workers, rather than there.
         draw: an :class:`enfa.Subsample`: each epoch, a new part of every compiled bag, which must be its ``.policy``'s.
         score: what to draw by: a number for every compiled subgraph.
+        device: where the batches are to be. For a GPU they are padded to a few sizes, on which models are captured as CUDA
+            graphs (:func:`enfa.captured`), packed by the workers and copied while the batch before is computed. Batches that
+            cannot be padded come as they are, with one warning.
+        pad: False for a GPU's batches as they are: for a model that reads numbers of nodes or subgraphs.
     """
 
     def __init__(
@@ -149,10 +167,12 @@ class DataLoader(torch.utils.data.DataLoader):
         compiled: Compiled,
         batch_size: int = 32,
         shuffle: bool = False,
-        num_workers: int = 0,
+        num_workers: int | None = None,
         max_rows: int | None = None,
         seed: int = 0,
         *,
+        device: str | torch.device | None = None,
+        pad: bool = True,
         graphs: Sequence[int] | np.ndarray | None = None,
         drop_last: bool = False,
         shard: tuple[int, int] = (0, 1),
@@ -172,6 +192,14 @@ class DataLoader(torch.utils.data.DataLoader):
             raise ValueError("Expected at least one graph to load, got none: is the split empty?")
         cost = compiled.rows_per_graph() if max_rows is not None else None
         self.sampled = Batches(chosen, batch_size, shuffle, seed, drop_last, cost, max_rows, shard, compiled.windows)
+        self.device, self.packed = _checked(device), None
+        if self.device is not None:
+            why = "max_rows" if max_rows is not None else None if draw is None else "draw"
+            if num_workers is None:  # of a sharded dataset, each has a window of its own
+                num_workers = min(default_workers(), 2) if isinstance(compiled, ShardedDataset) else default_workers()
+            needs = needs or compiled.program.needs
+            self.packed = _packed(compiled, self.sampled, needs, num_workers, why) if pad else None
+        num_workers = 0 if num_workers is None or self.packed is not None else num_workers
         # torch draws a seed for the workers: not from the global generator, whose next numbers are dropout's
         options.setdefault("generator", torch.Generator().manual_seed(seed))
         super().__init__(
@@ -187,10 +215,47 @@ class DataLoader(torch.utils.data.DataLoader):
         """The next pass over the loader is this epoch."""
         self.sampled.set_epoch(epoch)
 
+    def close(self) -> None:
+        """End the workers of a loader with a device. A further pass starts others."""
+        if self.packed is not None:
+            self.packed.close()
+
+    def _batches(self) -> Iterator[Plan]:
+        if self.device is None:
+            return super().__iter__()
+        from enfa.batch.static.arriving import Arrivals, unpadded
+
+        packed = map(unpadded, super().__iter__()) if self.packed is None else self.packed
+        return iter(Arrivals(packed, self.device))
+
     def __iter__(self) -> Iterator[Plan]:  # type: ignore[override]
         epoch = self.sampled.epoch
         try:
-            yield from super().__iter__()
+            yield from self._batches()
         finally:  # a pass that is broken off counts too; one that set_epoch overtook has nothing to count
             if self.sampled.epoch == epoch:
                 self.sampled.epoch = epoch + 1
+
+
+def _checked(device: str | torch.device | None) -> torch.device | None:
+    """A GPU; None: batches stay where they are made."""
+    found = torch.device("cpu" if device is None else device)
+    if found.type == "cpu":
+        return None
+    if found.type != "cuda" or not torch.cuda.is_available():
+        raise ValueError(f"Expected a GPU that torch can use, or the CPU, got device={str(device)!r}")
+    return torch.device("cuda", torch.cuda.current_device() if found.index is None else found.index)
+
+
+def _packed(compiled: Compiled, sampled: Batches, needs: Needs, workers: int, why: str | None) -> PackedLoader | None:
+    """What pads the batches; None, with a warning, where they cannot be. ``why``: an option that makes every batch another."""
+    from enfa.batch.static.packed import PackedLoader, check_outputs
+
+    try:
+        if why is not None:
+            raise ValueError(f"Expected batches of as many graphs each, with the same rows in every epoch, got {why}")
+        check_outputs(compiled, needs)
+    except ValueError as error:
+        warnings.warn(f"Batches are not padded, so no model is captured on them, and steps run eagerly: {error}", stacklevel=3)
+        return None
+    return PackedLoader(compiled, needs, num_workers=workers, pin=True, sampled=sampled)

@@ -41,7 +41,10 @@ class Untold:
     """How many there are of something in a padded batch: more than one. A captured step would go on with its first batch's."""
 
     def _refuse(self, *_: Any) -> NoReturn:
-        raise TypeError("Expected a model that reads no number of pairs, nodes or subgraphs of padded batches, got another one")
+        raise TypeError(
+            "Expected a model that reads no number of pairs, nodes or subgraphs of padded batches, got another one: use "
+            "enfa.DataLoader with pad=False"
+        )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = _refuse
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __lt__ = __gt__ = __le__ = __ge__ = _refuse

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -133,6 +134,19 @@ def test_nothing_is_lent_outside(two: nn.Sequential) -> None:
         assert lend(two[0].weight, two[0].bias)[0] is two[0].weight
 
 
+def test_nothing_keeps_what_was_lent(two: nn.Sequential) -> None:
+    """Nor the node that adds up a parameter's gradient on the stream of its time, which a later step would have to wait for."""
+    gc.disable()
+    try:
+        with aside(two, _Log()) as _:
+            node = torch.autograd.graph.get_gradient_edge(two[0].weight).node
+            node.metadata["seen"] = True
+            del node
+        assert "seen" not in torch.autograd.graph.get_gradient_edge(two[0].weight).node.metadata
+    finally:
+        gc.enable()
+
+
 def test_every_thread_lends_its_own(two: nn.Sequential) -> None:
     """Also where the first to begin ends first: it must not come back when the second ends."""
     began, ended, late = threading.Event(), threading.Event(), _Log()
@@ -147,9 +161,10 @@ def test_every_thread_lends_its_own(two: nn.Sequential) -> None:
         thread.start()
         began.wait(10)
         of_other, (weight, _, beside) = lend(two[0].weight, two[0].bias), lend(two[1].weight, None)
+        lent = len(late.lent)
     ended.set()
     thread.join()
-    assert of_other[0] is two[0].weight and len(late.lent) == 2
+    assert of_other[0] is two[0].weight and lent == 2
     assert weight is not two[1].weight and beside is mine
     assert enfa.nn.cuda.side_stream._current.beside.stream is None and not enfa.nn.cuda.side_stream._current.beside.lent
 

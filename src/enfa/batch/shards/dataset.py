@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -24,6 +24,8 @@ from enfa.plan.cutting.cut import Cutter
 from enfa.plan.table import Plan
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from enfa.batch.loader import Batches
 
 __all__ = ["Compiled", "ShardedDataset"]

@@ -7,7 +7,6 @@ process knows what stands where in a block, because padding has left only a few 
 from __future__ import annotations
 
 import multiprocessing
-import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from torch import Tensor, nn
 
-from enfa.batch.loader import Batches
+from enfa.batch.loader import Batches, default_workers
 from enfa.batch.shards.dataset import Compiled, ShardedDataset
 from enfa.batch.static.buckets import Buckets
 from enfa.batch.static.padding import Bucket
@@ -26,7 +25,7 @@ from enfa.batch.static.writing import Writer, lean_plan
 from enfa.plan.derived.prepare import Needs
 from enfa.plan.table import Plan
 
-__all__ = ["Packed", "PackedLoader", "default_workers"]
+__all__ = ["Packed", "PackedLoader", "check_outputs", "default_workers"]
 
 T = TypeVar("T")
 SAMPLES = 48
@@ -34,12 +33,7 @@ _HELD = 3  # batches that may still be read while the next are made
 _AHEAD = 3  # batches that each worker makes ahead
 
 
-def default_workers() -> int:
-    """One process for every core but one, and at most 15."""
-    return max(1, min(15, len(os.sched_getaffinity(0)) - 1 if hasattr(os, "sched_getaffinity") else 1))
-
-
-def _check_outputs(compiled: Compiled, needs: Needs) -> None:
+def check_outputs(compiled: Compiled, needs: Needs) -> None:
     for number, name in needs:
         if name == "place":
             kind = compiled.program.steps[number].kind
@@ -79,6 +73,7 @@ class PackedLoader:
             for, what it was seen to read then.
         num_workers: processes; 0 makes batches in this one. They are forked, so where that is impossible there are none.
         pin: register the ring with CUDA, so that copies to a GPU do not wait.
+        sampled: the batches, instead of batch_size, shuffle, seed and graphs; of one epoch as many as of another.
         keep: without shuffling, keep up to so many bytes of blocks after the first epoch, and make none again.
     """
 
@@ -94,19 +89,22 @@ class PackedLoader:
         graphs: Sequence[int] | np.ndarray | None = None,
         pin: bool = False,
         keep: int = 2**30,
+        sampled: Batches | None = None,
     ) -> None:
-        chosen = compiled.positions(slice(None) if graphs is None else graphs)
-        if len(chosen) == 0:
-            raise ValueError("Expected at least one graph to load, got none: is the split empty?")
+        if sampled is None:
+            chosen = compiled.positions(slice(None) if graphs is None else graphs)
+            if len(chosen) == 0:
+                raise ValueError("Expected at least one graph to load, got none: is the split empty?")
+            sampled = Batches(chosen, batch_size, shuffle, seed, False, None, None, (0, 1), compiled.windows)
         needs = compiled.program.needs if needs is None or isinstance(needs, nn.Module) else needs
-        _check_outputs(compiled, needs)
+        check_outputs(compiled, needs)
         self.compiled, self.needs = compiled, needs
-        self.sampled = self.sampler = Batches(chosen, batch_size, shuffle, seed, False, None, None, (0, 1), compiled.windows)
-        self.pin, self.keep = pin, 0 if shuffle else keep
+        self.sampled = self.sampler = sampled
+        self.pin, self.keep = pin, 0 if sampled.shuffle else keep
         self.buckets = Buckets(lean_plan(compiled, g, needs) for g in self._sample())
         self.unpadded = 0  # batches so far that no bucket held
         workers = num_workers if "fork" in multiprocessing.get_all_start_methods() else 0
-        self.num_workers = min(workers, 2 * len(self) if shuffle else len(self))  # which go on with the next epoch
+        self.num_workers = min(workers, 2 * len(self) if sampled.shuffle else len(self))  # which go on with the next epoch
         places = self.num_workers * _AHEAD + _HELD + 1
         if self.num_workers:  # as many for each
             places = -(-places // self.num_workers) * self.num_workers
@@ -124,18 +122,18 @@ class PackedLoader:
     def _sample(self) -> list[np.ndarray]:
         """Batches to choose sizes by: of epochs that no run gets to, and the last, smaller ones of some more."""
         if not self.sampled.shuffle:
-            every = self.sampled.batches()
+            every = self.sampled.parts()
             return every if len(every) <= SAMPLES else [*every[:: -(-len(every) // SAMPLES)], every[-1]]
         found: list[np.ndarray] = []
         rests: list[np.ndarray] = []
         if isinstance(self.compiled, ShardedDataset):
             return self._sample_of_windows(self.compiled)
         for epoch in range(2**30, 2**30 + SAMPLES // 4):
-            batches = self.sampled.batches(epoch)
-            if len(batches[-1]) < self.sampled.batch_size:
+            batches = self.sampled.parts(epoch)
+            if len(batches[-1]) < len(batches[0]):
                 rests.append(batches.pop())
             found += batches[: SAMPLES - len(found)]
-        return found + rests
+        return [graphs for graphs in found + rests if len(graphs)]
 
     def _sample_of_windows(self, sharded: ShardedDataset) -> list[np.ndarray]:
         """Those of one window of a sharded dataset, and two last ones: every other one would have to be read."""
@@ -160,7 +158,7 @@ class PackedLoader:
                 self.sampled.epoch = epoch + 1
 
     def _epoch(self, epoch: int) -> Iterator[Packed]:
-        batches = self.sampled.batches(epoch)
+        batches = self.sampled.parts(epoch)
         self._pass = mine = object()
         self._or_close(lambda: self._begin(epoch))
         kept: list[Packed] | None = [] if self.keep else None

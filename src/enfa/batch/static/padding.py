@@ -90,12 +90,16 @@ class _Part:
             return False
         return tensor.shape[self.along] <= self.shape[self.along] if self.shape else True
 
+    def view(self, block: Tensor) -> Tensor:
+        return block[self.begin : self.end].view(self.dtype).reshape(self.shape)
+
 
 class Bucket:
     """The sizes that plans are padded to, and where each array then stands in a block of ``nbytes`` bytes."""
 
     def __init__(self, form: Form, sizes: np.ndarray) -> None:
         self.form, self.sizes = form, sizes
+        self._named: dict[str, _Part | None] = {}
         named = dict(zip(form.names, sizes.tolist()))
         shapes = [_shape(t, slot, named) for t, slot in zip(form.plan.leaves(), form.slots)]
         of_meta = iter([torch.empty(s, dtype=t.dtype, device="meta") for t, s in zip(form.plan.leaves(), shapes)])
@@ -132,10 +136,16 @@ class Bucket:
         def part(tensor: Tensor) -> Tensor:
             if not next(valued):
                 return tensor
-            p = next(parts)
-            return block[p.begin : p.end].view(p.dtype).reshape(p.shape)
+            return next(parts).view(block)
 
         return self.skeleton.map(part)
+
+    def part(self, name: str) -> _Part | None:
+        """Where the plan's array of this name stands in a block; None where it has none."""
+        if name not in self._named:
+            leaf, tensors = getattr(self.form.plan, name), self.form.plan.tensors()
+            self._named[name] = next((part for part, t in zip(self.parts, tensors) if t is leaf), None)
+        return self._named[name]
 
 
 def _numpy(dtype: torch.dtype) -> np.dtype:

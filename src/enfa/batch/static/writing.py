@@ -35,7 +35,7 @@ class Writer:
 
     def _written(self, epoch: int, i: int, place: int) -> int:
         if self._epoch[0] != epoch:
-            self._epoch = epoch, self.sampled.batches(epoch)
+            self._epoch = epoch, self.sampled.parts(epoch)
         graphs = self._epoch[1][i]
         if isinstance(self.compiled, ShardedDataset):
             self.compiled.follow(self.sampled, epoch, i)

@@ -15,6 +15,7 @@ from enfa.nn.bag.bag import Bag
 from enfa.nn.bag.batch import NodeBatch
 from enfa.nn.bag.edges import EdgeList
 from enfa.nn.bag.views import view
+from enfa.nn.cuda.captures import Captures
 from enfa.nn.rowwise.rows import Rows
 
 __all__ = ["Lifted", "lift"]
@@ -60,7 +61,7 @@ class _Data(SimpleNamespace):
         raise AttributeError(f"A lifted model's data have x, edge_index, edge_attr, edge_weight and batch, got {name!r}")
 
 
-class Lifted(nn.Module):
+class Lifted(Captures):
     """What :func:`lift` makes."""
 
     def __init__(

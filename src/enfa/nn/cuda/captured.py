@@ -10,14 +10,15 @@ import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from enfa.batch.static.arriving import OnDevice, Staged
 from enfa.batch.static.packed import Packed
-from enfa.nn.cuda.side_stream import aside, streams
+from enfa.nn.cuda.record import Recorder
+from enfa.nn.cuda.side_stream import aside
 from enfa.plan.derived.pack import layout_of, pack, unpack
 from enfa.plan.derived.prepare import lean, prepare
 from enfa.plan.table import Plan
@@ -25,19 +26,7 @@ from enfa.plan.table import Plan
 __all__ = ["GraphedForward", "GraphedStep", "Staged"]
 
 Loss = Callable[[Tensor, Tensor], Tensor]
-_CAPTURING = Lock()  # all captures are made on the same stream, so one thread captures at a time
 _BUFFERS = 3  # batches on the device at a time: one in use, one behind it, one arriving
-
-
-@dataclass
-class Staged:
-    """A batch on its way to the device."""
-
-    block: Tensor
-    view: Callable[[Tensor], Plan]  # the plan in a block
-    key: Hashable  # batches with equal ones run through the same captured graph
-    arrived: Any = None  # a CUDA event
-    buffer: int | None = None
 
 
 @dataclass
@@ -61,6 +50,7 @@ class _Graphed:
         self.capture = capture and on_cuda
         self.captured: dict[Hashable, _Captured | None] = {}  # None: seen once, and run eagerly
         self.eager_steps = 0
+        self._told: set[str] = set()
         self._memory = torch.cuda.graph_pool_handle() if self.capture else None
         self._copies = torch.cuda.Stream(self.device) if on_cuda else None
         self._buffers: list[Tensor | None] = [None] * _BUFFERS
@@ -69,6 +59,13 @@ class _Graphed:
 
     def stage(self, batch: Plan | Packed) -> Staged:
         """Start moving a batch to the device. At most two that were staged may wait for their call."""
+        if isinstance(batch, OnDevice) and batch.untouched() and not batch.relabelled():
+            assert batch.staged is not None
+            return batch.staged
+        if isinstance(batch, Plan) and batch.device.type != "cpu":
+            if self.capture and isinstance(batch, OnDevice):
+                self._tell("labels or arrays of a batch were replaced, which the loss or the model would better do")
+            return Staged(batch.feature, lambda _: batch, None)
         if isinstance(batch, Packed) and batch.bucket is not None and batch.block is not None:
             if self._copies is None:
                 return Staged(batch.block, batch.bucket.view, ())
@@ -106,8 +103,7 @@ class _Graphed:
     def __call__(self, batch: Plan | Packed | Staged) -> Tensor:
         """Returns a tensor on the device: nothing waits."""
         staged = batch if isinstance(batch, Staged) else self.stage(batch)
-        if staged.arrived is not None:
-            staged.arrived.wait()
+        staged.here()
         result = self._replayed(staged)
         if result is None:
             self.eager_steps += 1
@@ -139,25 +135,19 @@ class _Graphed:
         block = staged.block.clone()
         plan = staged.view(block)
         self.ready()
-        graph = torch.cuda.CUDAGraph()
-        random = torch.cuda.default_generators[block.device.index]
-        before = random.clone_state()
         try:
-            # a capture that fails at its end leaves its stream the current one
-            with (
-                _CAPTURING,
-                torch.cuda.stream(torch.cuda.current_stream(self.device)),
-                # other threads (of a logger, say) may go on using the device
-                torch.cuda.graph(graph, pool=self._memory, stream=streams(self.device)[0], capture_error_mode="thread_local"),
-            ):
-                result = self.work(plan)
+            graph, result = Recorder(self.device).record(lambda: self.work(plan), self._memory)
         except RuntimeError as error:
-            random.graphsafe_set_state(before)  # it takes itself for being captured still, and would draw no more
-            warnings.warn(f"A step could not be captured and runs eagerly: {error}", stacklevel=4)
+            self._tell(str(error))
             self.capture = False
             return None
         self.captured[staged.key] = _Captured(graph, block, result)
         return self.captured[staged.key]
+
+    def _tell(self, why: str) -> None:
+        if why not in self._told:
+            self._told.add(why)
+            warnings.warn(f"A step could not be captured and runs eagerly: {why}", stacklevel=5)
 
     def mixed(self) -> AbstractContextManager[Any]:
         return torch.autocast(self.device.type, self.autocast) if self.autocast is not None else nullcontext()
@@ -228,15 +218,24 @@ class GraphedStep(_Graphed):
         self.optimiser.zero_grad(set_to_none=True)  # gradients are to live in the graph's own memory
 
     def work(self, plan: Plan) -> Tensor:
-        with self.mixed(), aside(self.model):
-            out = self.model(plan)
-            assert plan.y is not None
-            loss = self.loss(out, plan.y)
-        loss.backward()
+        loss = self.differentiated(plan)
         if self.clip_norm is not None:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.clip_norm)
         self.optimiser.step()
         return loss.detach()
+
+    def computed(self, plan: Plan) -> Tensor:
+        """The loss."""
+        with self.mixed(), aside(self.model):
+            out = self.model(plan)
+            assert plan.y is not None
+            return self.loss(out, plan.y)
+
+    def differentiated(self, plan: Plan) -> Tensor:
+        """The loss, when parameters have their gradients."""
+        loss = self.computed(plan)
+        loss.backward()
+        return loss
 
     def eagerly(self, plan: Plan) -> Tensor:
         self.optimiser.zero_grad(set_to_none=True)

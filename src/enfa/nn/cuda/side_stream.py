@@ -100,6 +100,8 @@ def aside(model: nn.Module, beside: Aside | None = None) -> Iterator[None]:
         yield
     finally:
         _current.beside = before
+        if beside is not None:
+            beside.lent = {}  # they know of it: parameters would keep the nodes of this stream until a garbage collection
 
 
 def lend(weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None, Aside]:

@@ -14,6 +14,7 @@ from enfa.graphs.numbers import whole
 from enfa.nn.bag.bag import Bag
 from enfa.nn.convs import Conv, make_conv
 from enfa.nn.convs.base import make_norm
+from enfa.nn.cuda.captures import Captures
 from enfa.nn.encode import EdgeEncoder, NodeEncoder
 from enfa.nn.models.pretrained import Saved
 from enfa.nn.ops.linear import through
@@ -76,7 +77,7 @@ def embedding_gine(
     return conv
 
 
-class SubgraphGNN(Saved, nn.Module):
+class SubgraphGNN(Saved, Captures):
     """Message passing on the bag, a pool over nodes, an MLP per subgraph, a pool over the bag, an MLP.
 
     Abstract: use :class:`~enfa.DSGNN`, which says what the arguments mean, or another. A model may bring encoders of nodes and

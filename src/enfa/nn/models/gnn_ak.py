@@ -11,6 +11,7 @@ from enfa.graphs.numbers import whole
 from enfa.nn.bag.bag import Bag
 from enfa.nn.convs import make_conv
 from enfa.nn.convs.base import make_norm
+from enfa.nn.cuda.captures import Captures
 from enfa.nn.encode import EdgeEncoder, NodeEncoder
 from enfa.nn.models.base import ConvLike, SubgraphLayer, check_edges
 from enfa.nn.models.ego import EGO_READOUTS, check_choices
@@ -55,7 +56,7 @@ class Kernel(nn.Module):
         return self.norm(centroid + bag.pool(about, "sum", to="nodes") + context).relu()
 
 
-class GNNAK(Saved, nn.Module):
+class GNNAK(Saved, Captures):
     """GNN-AK+ of Zhao et al., "From Stars to Subgraphs: Uplifting Any GNN with Local Structure Awareness", ICLR 2022, for
     ``EgoNets(hops, mark="distances")`` or other policies in which every node is the root of one subgraph.
 

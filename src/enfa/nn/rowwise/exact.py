@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from enfa.nn.cuda.seeds import drawn, given
 from enfa.nn.ops.counted import Running
 from enfa.nn.ops.norm import CountedBatchNorm, across_processes, process_group
 from enfa.nn.rowwise.fused import HeldNorm
@@ -148,7 +149,10 @@ def keyed_dropout(input: Rows, p: float = 0.5, training: bool = True, inplace: b
 
 def _drawn(device: torch.device) -> Tensor:
     """On the device in a step that is captured, which then draws anew. Elsewhere on the CPU, whose generator checkpointing
-    sets back whatever it is given; that of a device only for tensors among its arguments, and a bag is none."""
+    sets back whatever it is given; that of a device only for tensors among its arguments, and a bag is none. A captured model
+    is given what was drawn there."""
+    if (number := given()) is not None:
+        return number
     if device.type == "cpu" or (device.type == "cuda" and torch.cuda.is_current_stream_capturing()):
         return torch.randint(2**62, (), device=device)
-    return torch.full((), int(torch.randint(2**62, ())), device=device)
+    return torch.full((), drawn(), device=device)

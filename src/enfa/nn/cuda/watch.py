@@ -1,0 +1,136 @@
+"""What a captured graph takes for granted of a module, and whether it still holds.
+
+A graph reads weights where they were when it was captured, and has everything that Python decided in it. So a module is looked
+at before every replay: all attributes of all its parts, where its tensors lie and which of them learn, and its hooks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from operator import attrgetter, is_, itemgetter
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules import module as of_torch
+
+__all__ = ["Watch", "ambient", "hooked_part", "leaves_of", "watched_elsewhere"]
+
+_SIMPLE = (bool, int, float, str, bytes, type(None))
+_HELD = ("_parameters", "_buffers", "_modules")
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+_GLOBAL = ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks", "_global_backward_pre_hooks")
+_TORCH = vars(nn.Module()).keys() - {"training"}
+_learns = attrgetter("requires_grad")
+
+
+class Watch:
+    """A module as it was when this was made. Compared before every replay, so loops are few, and most of them C's."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model, self.modules = model, list(model.modules())
+        own = [m.__dict__ for m in self.modules]
+        held = [m.__dict__[name] for m in self.modules for name in _HELD]
+        self._dicts = [d for d in own + held if d]
+        self._empty = [d for d in held if not d]
+        self._lengths = [len(d) for d in self._dicts]
+        names = [[name for name in d if name not in _TORCH] for d in own]
+        # of one name it would give no tuple
+        self._own = [(itemgetter(*of, "training"), d) for of, d in zip(names, own)]
+        self._held = [d for d in held if d]
+        self._values = self._now()
+        self._names = [f"{type(m).__name__}.{name}" for m, of in zip(self.modules, names) for name in (*of, "training")]
+        self.tensors = [t for m in self.modules for t in (*m._parameters.values(), *m._buffers.values()) if t is not None]
+        self._places = [t.data_ptr() for t in self.tensors]
+        self._learn = [t.requires_grad for t in self.tensors]
+        self._hooks = [m.__dict__[name] for m in self.modules for name in _HOOKS if name in m.__dict__]
+        self._hooks += [vars(of_torch)[name] for name in _GLOBAL if name in vars(of_torch)]
+
+    def _now(self) -> list[Any]:
+        """Every attribute of every part, then parameters, buffers and parts; without what torch keeps in all modules."""
+        found: list[Any] = []
+        for pick, d in self._own:
+            found += pick(d)
+        found.extend(chain.from_iterable(map(dict.values, self._held)))
+        return found
+
+    def same(self) -> bool:
+        """Whether nothing has changed."""
+        if any(self._empty) or list(map(len, self._dicts)) != self._lengths:
+            return False
+        try:
+            now = self._now()
+        except KeyError:  # one attribute has gone, and another come
+            return False
+        if not all(map(is_, now, self._values)) and not self._equal(now):
+            return False
+        return list(map(Tensor.data_ptr, self.tensors)) == self._places and list(map(_learns, self.tensors)) == self._learn
+
+    def _equal(self, now: list[Any]) -> bool:
+        """Whether values that were put in the place of others are the same numbers or words."""
+        same = all(a is b or (type(a) is type(b) and type(a) in _SIMPLE and a == b) for a, b in zip(now, self._values))
+        if same:
+            self._values = now
+        return same
+
+    def hooked(self) -> bool:
+        return any(self._hooks)
+
+    def changed(self) -> str:
+        """Something that is not as it was, in words."""
+        for module, (pick, d), length in zip(self.modules, self._own, self._lengths):
+            try:
+                pick(d)
+            except KeyError as error:
+                return f"{type(module).__name__}.{error.args[0]}"
+            if len(d) != length:
+                return f"{type(module).__name__}.{list(d)[-1]}"
+        for name, before, now in zip(self._names, self._values, self._now()):
+            if now is not before and not (type(now) in _SIMPLE and now == before):
+                return name
+        return "its parameters or buffers"
+
+
+def hooked_part(model: nn.Module) -> str:
+    """A part of a module that has a hook, or a ``forward`` of its own, in words."""
+    for name, module in model.named_modules():
+        if any(module.__dict__.get(hooks) for hooks in _HOOKS):
+            return f"{type(module).__name__}{f' ({name})' if name else ''}"
+    return "all modules"
+
+
+def leaves_of(outs: list[Tensor]) -> Iterator[Tensor]:
+    """The tensors without a history of their own that some tensors were computed from, and that learn."""
+    seen: set[Any] = set()
+    ahead = [t.grad_fn for t in outs if t.grad_fn is not None]
+    yield from (t for t in outs if t.grad_fn is None and t.requires_grad)
+    while ahead:
+        node: Any = ahead.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, "variable"):
+            yield node.variable
+        ahead.extend(following for following, _ in node.next_functions if following is not None)
+
+
+def ambient(device: torch.device) -> tuple[Any, ...]:
+    """What a call depends on beside the module."""
+    mixed = torch.is_autocast_enabled(device.type)
+    return (
+        torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.get_autocast_dtype(device.type) if mixed else None,
+        torch.get_float32_matmul_precision(), torch.are_deterministic_algorithms_enabled(), torch.get_default_dtype(),
+    )  # fmt: skip
+
+
+def watched_elsewhere() -> bool:
+    """Whether something looks at operations one by one, or is to: then a graph would hide them."""
+    return (
+        torch._C._len_torch_dispatch_stack() > 0
+        or torch.is_anomaly_enabled()
+        or torch.compiler.is_compiling()
+        or torch._C._functorch.peek_interpreter_stack() is not None
+        # in an autograd.Function, such as a checkpoint of the old kind: there Rows refuse to be computed
+        or (not torch._C._is_fwd_grad_enabled() and not torch.is_inference_mode_enabled())
+    )
