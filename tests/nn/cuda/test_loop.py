@@ -396,7 +396,7 @@ def test_weights_that_changed_before_the_backward_pass_are_refused(
     loss = model(first).sum()
     with torch.no_grad():
         model.head[3].weight.mul_(2)
-    with pytest.raises(RuntimeError, match="Expected weights as they were .* modified by an inplace operation"):
+    with pytest.raises(RuntimeError, match=r"Expected weights as they were .* modified by an inplace operation"):
         loss.backward()
     loss = model(first).sum()
     with torch.no_grad():
