@@ -28,12 +28,15 @@ code of your own `enfa.Step` does, and a plain loop captures all but the optimis
 
 ## A loop of your own
 
-    loader = enfa.DataLoader(compiled, 128, shuffle=True, device="cuda")
-    for batch in loader:
-        optimiser.zero_grad()
-        loss = F.cross_entropy(model(batch), batch.y)
-        loss.backward()
-        optimiser.step()
+<!-- not run: it needs a GPU; examples/gpu_loop.py is run without one -->
+```python
+loader = enfa.DataLoader(compiled, 128, shuffle=True, device="cuda")
+for batch in loader:
+    optimiser.zero_grad()
+    loss = F.cross_entropy(model(batch), batch.y)
+    loss.backward()
+    optimiser.step()
+```
 
 Told of a device, the loader pads batches to a few sizes (buckets), which its worker processes write into pinned memory, and
 copies one while the one before is computed. `model(batch)` then replays a CUDA graph of the forward pass, and `backward` one
