@@ -136,7 +136,9 @@ def allowed(case: dict) -> bool:
     return not (case.get("conv") in NEEDS_EDGES and case.get("edges") == "none")
 
 
-EVERY_FACTORS = {**FACTORS, "policy": tuple(EVERY), "readout": ("sum", "mean", "max", "root", "node")}
+# Every policy meets one conv of each kind: sums, edges, degrees, two weights, attention. All convs meet the policies above.
+KINDS = ("gin", "gine", "gcn", "GraphConv", "GATv2Conv")
+EVERY_FACTORS = {**FACTORS, "conv": KINDS, "policy": tuple(EVERY), "readout": ("sum", "mean", "max", "root", "node")}
 
 
 def allowed_every(case: dict) -> bool:
