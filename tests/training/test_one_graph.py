@@ -146,7 +146,7 @@ def test_refused_in_one_sentence(file: Path, tmp_path: Path) -> None:
     dense = np.stack(np.triu_indices(60, 1))[:, :1500]
     for path, task, words, message in [
         (tmp_path / "no.npz", "nodes", [], "There is no dataset file"),
-        (file, "edges", [], "Expected level to be"),
+        (file, "edges", [], "Expected --task to be one of auto, classification"),
         (other(val_mask=None), "nodes", [], "Expected an array 'val_mask' for labels of nodes, got only"),
         (other(y=arrays["y"][:50]), "nodes", [], "Expected y to have a row for each of 60 nodes, got 50"),
         (other(train_mask=both), "nodes", [], "Expected masks that have no node in common, got node"),
@@ -154,6 +154,8 @@ def test_refused_in_one_sentence(file: Path, tmp_path: Path) -> None:
         (other(test_mask=arrays["test_mask"] * 1), "nodes", [], "Expected test_mask to be a mask, got int64"),
         (other(edge_index=None), "links", [], "Expected edges in an array 'edge_index'"),
         (other(edge_index=dense), "links", [], "Expected at least 1500 pairs of nodes without an edge"),
+        (file, "links", ["fold=1"], "Expected fold 0 for links"),
+        (file, "nodes", ["policy_params=3"], "Expected policy_params to be a mapping, got 3"),
         (file, "nodes", ["fold=1"], "has folds 0 to 0, got fold 1"),
         (file, "nodes", ["readout=sum"], "Expected readout root, because labels are those of nodes, got 'sum'"),
         (file, "nodes", ["model=dss"], "Expected model=ds for nodes and links of one graph"),

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 from enfa.datasets.assemble import METRICS, channels_of, labels_from
 from enfa.datasets.benchmark import PARTS, REGRESSION, Channels, Metric, Task
-from enfa.datasets.npz.read import flat_graphs, read_npz
+from enfa.datasets.npz.read import flat_graphs, read_npz, stored
 
 __all__ = ["OneGraph", "graph_from_npz", "links_from_npz", "nodes_from_npz"]
 
@@ -63,7 +63,8 @@ def _as_flat(path: Path) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         raise ValueError(f"{path}: Expected features in an array 'x' [nodes, columns], or 'num_nodes', got {sorted(arrays)}")
     count = int(arrays["num_nodes"].reshape(-1)[0]) if rows is None else len(rows)
     sizes = {"num_nodes": np.array([count]), "num_edges": np.array([len(index)]), "edges": np.ascontiguousarray(index)}
-    return arrays, {**{name: arrays[name] for name in ("x", "node_label", "edge_attr") if name in arrays}, **sizes}
+    kept = ("x", "node_label", "edge_attr", "directions")
+    return arrays, {**{name: arrays[name] for name in kept if name in arrays}, **sizes}
 
 
 def _read(path: Path) -> tuple[dict[str, np.ndarray], Data, Channels, Channels | None]:
@@ -71,8 +72,10 @@ def _read(path: Path) -> tuple[dict[str, np.ndarray], Data, Channels, Channels |
     flat = flat_graphs(path, named)
     graph = flat.graphs(torch.zeros(1, dtype=torch.int64))[0]
     del graph.y
-    edges = None if flat.edge_attr is None else channels_of(str(path), "edge_attr", flat.edge_attr, None)
-    return arrays, graph, channels_of(str(path), "x", flat.x, None), edges
+    edges = None
+    if flat.edge_attr is not None:
+        edges = channels_of(str(path), "edge_attr", flat.edge_attr, stored(arrays, "edge_categories"))
+    return arrays, graph, channels_of(str(path), "x", flat.x, stored(arrays, "x_categories")), edges
 
 
 def graph_from_npz(path: str | Path) -> tuple[Data, np.ndarray | None]:

@@ -68,6 +68,8 @@ def open_benchmark(config: Config, report: Callable[[list[BadRow], int], None] |
 
 def _open(config: Config, report: Callable[[list[BadRow], int], None] | None) -> Benchmark:
     if is_table(config.dataset):
+        if config.use_node_attr:
+            raise ValueError(f"Expected no use_node_attr for a table of molecules, got {config.dataset}")
         targets = config.targets or (None if config.target is None else [config.target])
         try:
             return from_csv(

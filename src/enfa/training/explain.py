@@ -51,16 +51,16 @@ def _symbols(smiles: str) -> list[str]:
     return [atom.GetSymbol() for atom in Chem.MolFromSmiles(smiles).GetAtoms()]
 
 
-def read_one(text: str, row: int, use_node_attr: bool = False) -> tuple[Data, str | None]:
+def read_one(text: str, row: int, use_node_attr: bool = False, column: str | None = None) -> tuple[Data, str | None]:
     """One graph, and its SMILES if it is a molecule: of a file the one with number ``row``, counted from 0 as in what
-    ``enfa predict`` writes; or of the SMILES string that ``text`` is."""
+    ``enfa predict`` writes; or of the SMILES string that ``text`` is. ``column``: that of SMILES, if it is there."""
     path = Path(text)
     if path.is_file() and path.suffix == ".npz":
         graphs = graphs_from_npz(path, use_node_attr=use_node_attr)
         return graphs[_within(path, row, len(graphs))], None
     if not path.is_file() and path.suffix in FILES:
         raise FileNotFoundError(f"There is no input file {path}")
-    every = read_smiles(path) if path.is_file() else [text]
+    every = read_smiles(path, column) if path.is_file() else [text]
     smiles = every[_within(text, row, len(every))]
     try:
         return from_smiles([smiles])[0], smiles
@@ -77,9 +77,14 @@ def _within(what: object, row: int, count: int) -> int:
     return row
 
 
+def _names(problem: Problem) -> list[str] | None:
+    """Of the outputs; the one target of a multiclass task has several."""
+    return problem.classes if problem.task == "multiclass" else problem.targets
+
+
 def _target(problem: Problem, target: str | None) -> int | None:
     """The number of an output by its name, or by its number; None: the class that is predicted."""
-    names = problem.targets or [str(k) for k in range(problem.num_outputs)]
+    names = _names(problem) or [str(k) for k in range(problem.num_outputs)]
     if target is None:
         if problem.task != "multiclass" and problem.num_outputs > 1:
             raise ValueError(f"Expected --target, one of {', '.join(names)}, for a model with several, got none")
@@ -103,11 +108,11 @@ def explain_one(
             f"graph, node=...) explains nodes"
         )
     output = _target(problem, target)
-    graph, smiles = read_one(text, row, config.use_node_attr)
+    graph, smiles = read_one(text, row, config.use_node_attr, config.smiles)
     draw = training_draw(config)  # of which whole bags are evaluated
     policy = make_policy(config) if draw is None else draw.policy
     found = explain(model.double(), policy, graph, output=output, node=node, position=row)
-    names, units = problem.targets, "logit"
+    names, units = _names(problem), "logit"
     if problem.task == "regression":
         units = "the data's"
         if problem.std is not None and problem.mean is not None:

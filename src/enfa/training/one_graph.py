@@ -19,8 +19,7 @@ from enfa.edits.policies import policy_from
 from enfa.graphs import check_graphs
 from enfa.nn.bag import compile as compile_dataset
 from enfa.nn.bag import trace
-from enfa.training.build import make_policy
-from enfa.training.checkpoint import load_model
+from enfa.training.build import Problem, make_policy
 from enfa.training.settings.config import Config
 
 __all__ = ["compile_roots", "labels_of_roots", "open_one_graph", "predict_roots"]
@@ -32,6 +31,8 @@ def open_one_graph(config: Config) -> OneGraph:
         raise FileNotFoundError(f"There is no dataset file {path}")
     if config.level == "nodes":
         return nodes_from_npz(path, metric=config.metric, fold=config.fold)
+    if config.fold:
+        raise ValueError(f"Expected fold 0 for links, whose split is drawn by fold_seed, got fold {config.fold}")
     return links_from_npz(path, metric=config.metric, seed=config.fold_seed)
 
 
@@ -81,25 +82,22 @@ def labels_of_roots(data: OneGraph, about: np.ndarray) -> tuple[Tensor, dict[str
 
 
 @torch.no_grad()
-def predict_roots(checkpoint: str | Path, path: Path, batch_size: int) -> list[dict[str, Any]]:
-    """A row for every node of a graph, or for every pair in the file's array ``pairs``."""
-    model, config, problem = load_model(checkpoint)
+def predict_roots(
+    models: list[tuple[nn.Module, Config, Problem]], path: Path, batch_size: int
+) -> tuple[list[dict[str, Any]], list[Tensor]]:
+    """The nodes of a graph, or the pairs in the file's array ``pairs``, and each model's outputs for them."""
+    model, config, problem = models[0]
     config = replace(config, cache=None, threads=None)
     graph, pairs = graph_from_npz(path)
     if problem.level == "links" and pairs is None:
         raise ValueError(f"{path}: Expected pairs of nodes to predict links for in an array 'pairs' [k, 2], got none")
+    if pairs is not None and (pairs.ndim != 2 or pairs.shape[1] != 2):
+        raise ValueError(f"{path}: Expected 'pairs' of shape [k, 2], got {list(pairs.shape)}")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     compiled, about = compile_roots(config, graph, pairs if problem.level == "links" else None, model.to(device))
     none = torch.zeros(compiled.num_subgraphs)
     loader = SubgraphLoader(compiled, none, np.arange(compiled.num_subgraphs), batch_size)
-    logits = torch.cat([model(plan.to(device)).double().cpu() for plan in loader])
-    found = logits if problem.task == "regression" else logits.softmax(1) if problem.task == "multiclass" else logits.sigmoid()
-    rows: list[dict[str, Any]] = []
-    for root, each in zip(about.tolist(), found.tolist()):
-        row = {"node": root} if pairs is None or problem.level == "nodes" else dict(zip("uv", np.asarray(pairs)[root].tolist()))
-        if problem.task == "regression":
-            rows.append(row | {f"y{k}": value for k, value in enumerate(each)})
-            continue
-        chosen = {"class": max(range(len(each)), key=each.__getitem__)} if problem.task == "multiclass" else {}
-        rows.append({**row, **chosen, **{f"p{k}": round(p, 6) for k, p in enumerate(each)}})
-    return rows
+    each = [torch.cat([one.to(device)(plan.to(device)).cpu() for plan in loader]) for one, _, _ in models]
+    if problem.level == "nodes":
+        return [{"node": root} for root in about.tolist()], each
+    return [dict(zip("uv", pair)) for pair in np.asarray(pairs)[about].tolist()], each

@@ -25,10 +25,11 @@ from enfa.training.settings.config import MODEL, Config
 __all__ = ["Outputs", "outputs", "predict", "read_graphs", "read_smiles"]
 
 
-def read_smiles(path: Path) -> list[str]:
-    """SMILES strings: the column ``smiles`` of a CSV file, else the first word of every line."""
+def read_smiles(path: Path, column: str | None = None) -> list[str]:
+    """SMILES strings: the given column of a CSV file where there is one of that name, else the one named ``smiles``; else the
+    first word of every line."""
     table = read_table(path)
-    return table.column(smiles_column(table))
+    return table.column(smiles_column(table, column if column in table.columns else None))
 
 
 def read_graphs(path: Path, use_node_attr: bool = False) -> tuple[list[Data], list[str] | None]:
@@ -60,6 +61,8 @@ class Outputs:
         columns may have these names, ``probability_TARGET`` and ``predicted_TARGET``. Of classes the likeliest comes first.
         """
         columns, best = self._columns(prefix)
+        if self.deviation is not None and {f"{name}_deviation" for name in columns} & set(columns):
+            raise ValueError(f"Expected no target or class whose name is another's with _deviation behind it, got {columns}")
         digits = None if self.problem.task == "regression" else 6
         spread = [None] * len(self.values) if self.deviation is None else self.deviation.tolist()
         for each, around in zip(self.values.tolist(), spread):
@@ -107,8 +110,12 @@ def outputs(source: str | Path, graphs: Sequence[Data], batch_size: int = 32) ->
     each = []
     for one, _, _ in found:
         one = one.to(device)
-        each.append(torch.cat([_scaled(one(plan.to(device)), problem) for plan in DataLoader(compiled, batch_size)]))
-    values = torch.stack(each)
+        each.append(torch.cat([one(plan.to(device)) for plan in DataLoader(compiled, batch_size)]))
+    return _joined(each, problem)
+
+
+def _joined(each: Sequence[Tensor], problem: Problem) -> Outputs:
+    values = torch.stack([_scaled(logits, problem) for logits in each])
     return Outputs(values.mean(0), values.std(0) if len(each) > 1 else None, problem)
 
 
@@ -128,7 +135,8 @@ def predict(checkpoint: str | Path, path: Path, batch_size: int = 32) -> list[di
     """
     _, config, problem = load_model(members(Path(checkpoint))[0])
     if problem.level in ("nodes", "links"):
-        return predict_roots(checkpoint, path, batch_size)
+        about, logits = predict_roots(_loaded(Path(checkpoint)), path, batch_size)
+        return [row | more for row, more in zip(about, _joined(logits, problem).named(prefix=False))]
     graphs, smiles = read_graphs(path, config.use_node_attr)
     found = outputs(checkpoint, graphs, batch_size)
     of_nodes = problem.level == "node"

@@ -45,6 +45,8 @@ def predict_table(
     """With a checkpoint or the folder of an ensemble. ``smiles`` is the column of molecules: by default the one that the model
     was trained with, if there is one of that name here."""
     _, config, problem = load_model(members(Path(source))[0])
+    if problem.level != "graph":
+        raise ValueError(f"{path}: Expected a model of graphs to predict for molecules, got one of {problem.level}")
     table = read_table(path)
     if smiles is None and config.smiles in table.columns:
         smiles = config.smiles

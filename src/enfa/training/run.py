@@ -127,7 +127,7 @@ def prepare(
     if config.threads is not None:
         torch.set_num_threads(config.threads)
     if config.level != "graphs":
-        return _prepare_roots(config, progress, weights)
+        return _prepare_roots(config, progress, weights, parts)
     with parts.timed("read"):
         data = open_benchmark(config) if data is None else data
     split = data.split(config.fold, config.fold_seed, validation=config.validation)
@@ -143,15 +143,18 @@ def prepare(
     return Prepared(module, Batches(config, compiled, split), tests)
 
 
-def _prepare_roots(config: Config, progress: bool, weights: nn.Module | None) -> Prepared:
+def _prepare_roots(config: Config, progress: bool, weights: nn.Module | None, parts: Parts) -> Prepared:
     """For nodes or links of one graph: the split is one of subgraphs."""
     from enfa.training.loop.data import Batches
     from enfa.training.loop.module import TrainingModule
 
-    data = open_one_graph(config)
+    with parts.timed("read"):
+        data = open_one_graph(config)
     problem = Problem.of(data) if weights is None else fitted(Problem.of(data), weights)
     module = TrainingModule(config, problem)
-    compiled, about = compile_roots(config, data.graph, data.pairs, module.model, progress)
+    module.parts = parts
+    with parts.timed("compile"):
+        compiled, about = compile_roots(config, data.graph, data.pairs, module.model, progress)
     labels, split = labels_of_roots(data, about)
     return Prepared(module, Batches(config, compiled, split, labels), False)
 

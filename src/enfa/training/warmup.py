@@ -43,10 +43,13 @@ def few_graphs(data: Benchmark, config: Config) -> Benchmark:
 
 def warm_up(config: Config) -> Warmed:
     """Run what a run of the config runs, as briefly as possible; its files are thrown away, its kernels are kept."""
+    if config.level != "graphs":
+        raise ValueError(f"Expected a config of graphs to warm up for, got one of {config.level} of one graph")
     before, began = compiled_kernels(), time.perf_counter()
     with TemporaryDirectory(prefix="enfa-warmup-") as folder:
         short = replace(
-            config, out=folder, cache=None, epochs=1, early_stopping=None, stop_at=None, devices=1, num_workers=0, fold=0,
+            config, out=folder, cache=None, shards=None, epochs=1, early_stopping=None, stop_at=None, devices=1, num_workers=0,
+            fold=0,
         )  # fmt: skip
         fit_few(short, few_graphs(open_benchmark(config), config))
     new = {name: count - before[name] for name, count in compiled_kernels().items()}

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from enfa.cli.training.settings import EPILOG, config_of
 from enfa.cli.training.telling import Telling
+from enfa.graphs.names import unknown
 from enfa.training.results.parts import Parts
 from enfa.training.settings.folder import LAST, check_place, folder_of
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from enfa.training.settings.config import Config
 
 __all__ = ["EPILOG", "train"]
+
+TASKS = ("auto", "classification", "regression", "nodes", "links")
 
 
 def train(
@@ -55,6 +58,8 @@ def train(
 ) -> None:
     """Train one model, or an ensemble. Checkpoints (best.ckpt, last.ckpt) and logs go to OUT/NAME/fold-F-seed-S. Ctrl-C loses
     at most the epoch it falls into; --resume goes on from there, to the same weights as without the break."""
+    if task not in (None, *TASKS):
+        raise unknown("--task", task, TASKS)
     options: dict[str, Any] = {"smiles": smiles, "targets": target, "task": task, "split": split, "seed": seed}
     options = {name: value for name, value in options.items() if value not in (None, [])}
     if skip_bad:
@@ -76,6 +81,7 @@ def train(
         with parts.timed("read"):
             data = _opened(settings) if settings.level == "graphs" else None
         if ensemble is not None:
+            telling.stop()
             folder = fit_ensemble(
                 settings, ensemble, resume=resume, progress=progress, data=data,
                 report=lambda each, record: _say(console, record, data, f"seed {each.seed}: "),

@@ -121,7 +121,7 @@ def from_npz(
         flat_graphs(path, arrays, edges, use_node_attr),
         arrays["y"] if "y" in arrays else arrays["node_y"],
         metric=metric,
-        num_outputs=num_outputs,
+        num_outputs=len(arrays["classes"]) if num_outputs is None and "classes" in arrays else num_outputs,
         in_channels=stored(arrays, "x_categories") if in_channels is None else in_channels,
         edge_channels=stored(arrays, "edge_categories") if edge_channels is None else edge_channels,
         splits=splits_of(arrays),

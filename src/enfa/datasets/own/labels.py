@@ -135,7 +135,9 @@ def _classes(name: str, values: Sequence[str], words: bool) -> Labels:
             if text.lower() not in BLANK and _number(text) is None:
                 wrong.append((row, f"Expected {name} to be a number or blank, like most of the column, got {text!r}"))
         there = sorted((text for text in there if _number(text) is not None), key=float)
+        there = [text for k, text in enumerate(there) if not k or float(text) != float(there[k - 1])]  # 2 and 2.0 are one
     if not 2 <= len(there) <= MANY:
         raise ValueError(f"Expected 2 to {MANY} classes in the column {name!r}, got {len(there)}, such as {there[0]!r}")
-    code = {text: number for number, text in enumerate(there)}
-    return Labels("multiclass", np.array([code.get(text, -1) for text in values]), (name,), tuple(there), wrong)
+    code = {text if words else float(text): number for number, text in enumerate(there)}
+    found = [code.get(text if words else _number(text), -1) for text in values]  # type: ignore[arg-type]
+    return Labels("multiclass", np.array(found), (name,), tuple(there), wrong)

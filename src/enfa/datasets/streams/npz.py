@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, Any, Literal, cast
 
 import numpy as np
 
@@ -46,6 +46,12 @@ class NpzStream(FlatStream):
                 raise ValueError(f"{path}: expected labels of graphs, 'y', got labels of nodes, which shards do not hold")
             self.num_nodes, self.num_edges = (self._whole(file, name) for name in ("num_nodes", "num_edges"))
             y = self._whole(file, "y") if "y" in names else None
+            if metric is None and "metric" in names:
+                metric = cast(Metric, str(self._whole(file, "metric")))
+            if edges == "auto" and "directions" in names:
+                self.edges = cast(Any, str(self._whole(file, "directions")))
+                if self.edges not in ("once", "both"):
+                    raise ValueError(f"{path}: expected directions to be 'once' or 'both', got {self.edges!r}")
         for name, count in (("num_edges", self.num_edges), ("y", y)):
             if count is not None and len(count) != len(self.num_nodes):
                 raise ValueError(

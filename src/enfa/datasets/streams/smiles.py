@@ -33,7 +33,7 @@ class SmilesStream:
 
     def lines(self) -> Iterator[Line]:
         try:
-            with self.path.open(encoding="utf-8", newline="") as file:
+            with self.path.open(encoding="utf-8-sig", newline="") as file:
                 if self.path.suffix != ".csv":
                     yield from ((n, line.split()[0], []) for n, line in enumerate(file, 1) if line.strip())
                     return

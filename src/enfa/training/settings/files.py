@@ -90,13 +90,14 @@ def _with_defaults(values: dict[str, Any]) -> dict[str, Any]:
     if own is None:
         return values
     if "policy" not in values:
-        values = {**values, **own, "policy_params": {**own["policy_params"], **values.get("policy_params", {})}}
+        given = _mapping("policy_params", values.get("policy_params", {}))
+        values = {**values, **own, "policy_params": {**own["policy_params"], **given}}
     return {**SHORT, **values}
 
 
 def _for_molecules(values: dict[str, Any]) -> dict[str, Any]:
     model = values.get("model", "ds")
-    own = default_of(model, "conv") if model in MODELS else None
+    own = default_of(model, "conv") if isinstance(model, str) and model in MODELS else None
     bonds = {"conv": READS_BONDS[own]} if own in READS_BONDS else {}
     return {**MOLECULES, **bonds, **values}
 
