@@ -63,6 +63,8 @@ class OnDevice:
             if isinstance(self, _Arriving):
                 _look(self)
             self.__dict__["staged"] = None
+        elif not name.startswith("__"):
+            self.__dict__["_more"] = name
         super().__setattr__(name, value)
 
     def to(self, device: Any, non_blocking: bool = False) -> Any:
@@ -81,10 +83,13 @@ class OnDevice:
         if self.staged is None:
             return False
         own = self.__dict__
+        if "_more" in own or ("graph_ids" in own and _version(own["graph_ids"]) not in (None, 0)):
+            return False
         if "x_rows" not in own:  # nobody has looked
             return True
-        leaves = any(own[name] is not None and own[name].requires_grad for name in ("x_rows", "edge_rows"))
         names, there = own["graph_attr"], own["_graph_attr"]
+        inputs = (*(own[name] for name in ("x_rows", "edge_rows", "mark_rows", "edge_mark_rows")), *names.values())
+        leaves = any(t is not None and t.requires_grad for t in inputs)
         return not leaves and names.keys() == there.keys() and all(names[name] is there[name] for name in there)
 
 

@@ -62,6 +62,13 @@ class Packed:
         return self.bucket.view(self.block)
 
 
+def _told(compiled: Any) -> list[Any]:
+    """What tells whether labels and attributes of graphs are those of before."""
+    named = (getattr(compiled, "graph_attr", None) or {}).values()
+    held = [getattr(compiled, "y", None), getattr(compiled, "node_y", None), *named]
+    return [(t.data_ptr(), t.dtype, t.shape, t._version) for t in held if isinstance(t, Tensor)]
+
+
 class PackedLoader:
     """Yields :class:`Packed` batches in the order of :class:`enfa.DataLoader`, whatever the number of workers.
 
@@ -111,6 +118,7 @@ class PackedLoader:
         self.ring = Ring(places, self.buckets.nbytes)
         self._held: deque[tuple[int, Packed | None]] = deque()  # the places of the last batches, and what is there
         self._kept: list[Packed] | None = None
+        self._told = _told(compiled)
         self._write = Writer(compiled, needs, self.sampled, self.buckets, self.ring.bytes)
         self._workers: Workers | None = None
         # what is made next and what is taken next: epoch, number of the batch in it
@@ -151,6 +159,10 @@ class PackedLoader:
 
     def __iter__(self) -> Iterator[Packed]:
         epoch = self.sampled.epoch
+        told = _told(self.compiled)
+        if told != self._told:  # blocks that are kept, and workers, have labels of before
+            self._told, self._kept, self._taken = told, None, (-1, 0)
+            self.close()
         try:
             yield from self._epoch(epoch) if self._kept is None else self._kept
         finally:  # a pass that is broken off counts too

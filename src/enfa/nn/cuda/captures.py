@@ -51,7 +51,7 @@ def _kind(kind: Any) -> Any:
     """Modules of this class that are captured."""
 
     def reduced(self: nn.Module) -> Any:
-        return _shared, (kind, self.__dict__)  # the class is made here, and nowhere to be found by its name
+        return _shared, (kind, dict(self.__dict__))  # the class is made here, and nowhere to be found by its name
 
     return type(kind.__name__, (Captures, kind), {"__module__": kind.__module__, "__reduce__": reduced})
 

@@ -16,11 +16,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from enfa.batch.static.arriving import OnDevice
 from enfa.nn.cuda.record import Recorder, recorder
-from enfa.nn.cuda.run import Run, Uncapturable
-from enfa.nn.cuda.watch import Watch, ambient, hooked_part, watched_elsewhere
+from enfa.nn.cuda.run import Run
+from enfa.nn.cuda.watch import Unwatched, Watch, ambient, hooked_part, watched_elsewhere
+from enfa.nn.ops.norm import process_group
 
 __all__ = ["Replays"]
 
@@ -95,7 +97,8 @@ class _Replay(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, run: Run, ticket: _Ticket, staged: Any, *params: Tensor) -> tuple[Tensor, ...]:
         outs = run.forward(staged)
-        ctx.run, ctx.ticket, ctx.versions = run, ticket, list(map(_version, params))
+        ctx.set_materialize_grads(False)  # an output that no loss reads: no gradients, rather than zeros
+        ctx.run, ctx.ticket, ctx.versions = run, ticket, list(map(_version, run.read))
         ctx.save_for_backward(params[0])  # all of them would take longer than all else here
         if not all(run.learns):
             ctx.mark_non_differentiable(*(out for out, learns in zip(outs, run.learns) if not learns))
@@ -106,7 +109,7 @@ class _Replay(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
         ctx.saved_tensors  # noqa: B018  (refuses a second pass that was not announced)
         run = ctx.run
-        if list(map(_version, run.used)) != ctx.versions:
+        if list(map(_version, run.read)) != ctx.versions:
             raise RuntimeError(
                 "Expected weights as they were in the forward pass for its backward pass, got some that were modified by an "
                 "inplace operation since"
@@ -121,7 +124,7 @@ class _Replay(torch.autograd.Function):
 _apply: Any = super(torch.autograd.Function, _Replay).apply
 
 
-class Replays:
+class Replays(Unwatched):
     """What was captured of one module. A copy of the module starts anew."""
 
     def __init__(self) -> None:
@@ -172,6 +175,8 @@ class Replays:
         return result
 
     def _found(self, model: nn.Module, call: Callable[[Any], Any], batch: Any, records: Recorder) -> tuple[Any] | None:
+        if any(map(nn.parameter.is_lazy, model.parameters())):
+            return None
         state = self._state(model)
         why = self._why_not(state, batch)
         if why:
@@ -197,7 +202,7 @@ class Replays:
             try:
                 with torch.inference_mode(False):
                     run = placed[place] = Run(model, call, staged, learns, records, place.pool)
-            except (Uncapturable, RuntimeError, TypeError, ValueError) as error:
+            except Exception as error:  # run eagerly, it says what is wrong
                 self._off = True
                 self._tell(model, str(error))
                 return None
@@ -222,6 +227,8 @@ class Replays:
             return "features of its batch need gradients, or attributes of its graphs were replaced"
         if torch._C._autograd._top_saved_tensors_default_hooks(False) is not None:
             return "what it saves for its backward pass is asked for (by checkpointing, say)"
+        if process_group() is not None and any(m.training and isinstance(m, _BatchNorm) for m in state.watch.modules):
+            return "its BatchNorm takes sums over processes, which would all have to capture it at the same time"
         if not state.leaves:
             return "some of its weights are computed from others"
         return ""

@@ -5,9 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from copy import copy
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import product
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch._utils import _unflatten_dense_tensors
@@ -26,6 +30,18 @@ __all__ = ["Run", "Uncapturable"]
 
 class Uncapturable(Exception):
     """Why a model has to run eagerly."""
+
+
+class _Labels:
+    """In place of labels, which may have been replaced: a model that reads them is not captured."""
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise Uncapturable("it reads labels")
+
+    __getattr__ = __torch_function__ = __getitem__ = __len__ = __iter__ = __bool__ = __float__ = __int__ = _refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = __invert__ = _refuse
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __and__ = __or__ = __matmul__ = __rmatmul__ = _refuse  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]
 
 
 @dataclass
@@ -52,29 +68,46 @@ class _Work:
         with torch.inference_mode(False), torch.set_grad_enabled(self.learns), mixed, aliased(self.model) as self.pairs:
             beside = aside(self.model) if self.learns else nullcontext()
             with beside, seeded(self.seeds):
-                outs, self.spec = tree_flatten(self.call(self.view(self.block).changed(y=None)))
+                plan = self.view(self.block)
+                outs, self.spec = tree_flatten(self.call(plan.changed(y=None if plan.y is None else _Labels())))
+            if any(alias.data_ptr() != p.data_ptr() for p, alias in self.pairs):
+                raise Uncapturable("its forward puts other data into a parameter")
         for out in outs:
             if not isinstance(out, Tensor) or out.device != self.block.device:
                 raise Uncapturable(f"it returns {type(out).__name__}, where a captured model returns tensors on the device")
         self.outs = outs
         return [out.detach() for out in outs]
 
-    def backward(self) -> list[Tensor]:
-        """The gradients of all parameters with one dtype behind each other, in the order of ``used``."""
+    def backward(self, given: tuple[bool, ...] | None = None) -> list[Tensor]:
+        """The gradients of all parameters with one dtype behind each other, in the order of ``used``.
+
+        ``given``: which of the outputs that learn have gradients; the others are as if they had not been computed."""
         learnt = [out for out in self.outs if out.requires_grad]
+        given = given or (True,) * len(learnt)
+        learnt, grads = [[x for x, there in zip(of, given) if there] for of in (learnt, self.grads)]
         with torch.autocast(self.block.device.type, enabled=False):  # as where losses are differentiated
             aliases = [alias for _, alias in self.pairs]
-            found = torch.autograd.grad(learnt, aliases, self.grads, retain_graph=True, allow_unused=True)
-        given = [(p, g) for (p, _), g in zip(self.pairs, found) if g is not None]
-        given.sort(key=lambda pair: str(pair[0].dtype))
-        self.used = [p for p, _ in given]
+            found = torch.autograd.grad(learnt, aliases, grads, retain_graph=True, allow_unused=True)
+        pairs = [(p, g) for (p, _), g in zip(self.pairs, found) if g is not None]
+        pairs.sort(key=lambda pair: str(pair[0].dtype))
+        self.used = [p for p, _ in pairs]
         dtypes = dict.fromkeys(p.dtype for p in self.used)
-        return [torch.cat([g.reshape(-1) for p, g in given if p.dtype == dtype]) for dtype in dtypes]
+        return [torch.cat([g.reshape(-1) for p, g in pairs if p.dtype == dtype]) for dtype in dtypes]
 
     def check(self) -> None:
         own = {id(alias) for _, alias in self.pairs}
         if any(id(leaf) not in own for leaf in leaves_of(self.outs)):
             raise Uncapturable("it learns something that is none of its parameters")
+
+
+@dataclass
+class _Back:
+    """A graph backwards, where it writes gradients, and of which of the parameters ``used``."""
+
+    graph: Any
+    flat: list[Tensor]
+    like: list[list[nn.Parameter]]
+    numbers: list[int]
 
 
 class Run:
@@ -102,10 +135,17 @@ class Run:
         self.single = isinstance(self.spec, LeafSpec)
         self.used: list[nn.Parameter] = []
         if self.grads:
-            self.graph_back, self._flat = recorder.record(work.backward, pool)
-            self.used = work.used
-            dtypes = dict.fromkeys(p.dtype for p in self.used)
-            self._parts = [[p for p in self.used if p.dtype == dtype] for dtype in dtypes]
+            if len(self.grads) > 3:
+                raise Uncapturable("it returns more than three outputs that learn, of which a loss may read any")
+            self._back: dict[tuple[bool, ...], _Back] = {}
+            for given in sorted(product((True, False), repeat=len(self.grads)), reverse=True)[:-1]:
+                graph, flat = recorder.record(partial(work.backward, given), pool)
+                dtypes = dict.fromkeys(p.dtype for p in work.used)
+                like = [[p for p in work.used if p.dtype == dtype] for dtype in dtypes]
+                self.used = self.used or work.used  # of all outputs, which come first
+                numbers = {id(p): n for n, p in enumerate(self.used)}
+                self._back[given] = _Back(graph, flat, like, [numbers[id(p)] for p in work.used])
+        self.read = [*self.used, *(p for p in model.parameters() if not p.requires_grad)]
         work.outs, work.pairs = [], []  # their history: its memory is that of the graphs
 
     def forward(self, staged: Staged) -> list[Tensor]:
@@ -114,13 +154,20 @@ class Run:
         self.graph.replay()
         return [out.clone() for out in self.outs]
 
-    def backward(self, grads: Sequence[Tensor]) -> list[Tensor]:
+    def backward(self, grads: Sequence[Tensor | None]) -> list[Tensor | None]:
         """Of the parameters ``used``; parts of one tensor each dtype, which nothing will write into any more."""
         for place, grad in zip(self.grads, grads):
-            place.copy_(grad)
-        self.graph_back.replay()
-        parts = zip(self._flat, self._parts)
-        return [grad for flat, like in parts for grad in _unflatten_dense_tensors(flat.clone(), like)]
+            if grad is not None:
+                place.copy_(grad)
+        found: list[Tensor | None] = [None] * len(self.used)
+        back = self._back.get(tuple(grad is not None for grad in grads))
+        if back is not None:
+            back.graph.replay()
+            parts = zip(back.flat, back.like)
+            new = (grad for flat, like in parts for grad in _unflatten_dense_tensors(flat.clone(), like))
+            for number, grad in zip(back.numbers, new):
+                found[number] = grad
+        return found
 
     def result(self, outs: Sequence[Tensor]) -> Any:
         return outs[0] if self.single else tree_unflatten(list(outs), self.spec)
@@ -129,22 +176,61 @@ class Run:
 @contextmanager
 def _as_it_was(model: nn.Module) -> Iterator[None]:
     """Run a model without a trace: buffers are as they were. Refuses one that leaves another, which no replay would."""
-    watch, buffers = Watch(model), list(model.buffers())
-    kept, versions = [b.clone() for b in buffers], [b._version for b in buffers]
-    drawn, numbers = torch.get_rng_state(), random.getstate()
-    training = any(module.training for module in watch.modules)
+    watch = Watch(model)
+    buffers = watch.tensors + watch.loose
+    kept = [b.detach().clone() for b in buffers]
+    drawn, numbers, others = torch.get_rng_state(), random.getstate(), _elsewhere(watch)
+    held = [(box, copy(box)) for box in watch.holders]
     try:
         yield
     finally:
         with torch.no_grad():
-            for buffer, value, version in zip(buffers, kept, versions):
-                # one that nothing may have written into can be part of a graph that waits for its backward pass
-                if training or buffer._version != version:
+            for buffer, value in zip(buffers, kept):
+                # one that nothing has written into can be part of a graph that waits for its backward pass
+                if not torch.equal(buffer, value):
                     buffer.copy_(value)
-        unlike = not torch.equal(torch.get_rng_state(), drawn) or random.getstate() != numbers
+        unlike = not torch.equal(torch.get_rng_state(), drawn) or random.getstate() != numbers or _elsewhere(watch, others)
+        changed = "" if watch.same() else watch.changed()
+        for box, before in held:
+            _put_back(box, before)
         torch.set_rng_state(drawn)
         random.setstate(numbers)
-    if not watch.same():
-        raise Uncapturable(f"its forward changes {watch.changed()}, and a replayed graph runs no Python")
+    if changed:
+        raise Uncapturable(f"its forward changes {changed}, and a replayed graph runs no Python")
     if unlike:
         raise Uncapturable("it draws random numbers on the CPU, and a replayed graph runs no Python")
+
+
+def _elsewhere(watch: Watch, before: list[Any] | None = None) -> Any:
+    """The states of other generators of random numbers on the CPU: numpy's, and those that modules hold. Given the states of
+    before, whether some are others; they are then as they were."""
+    ways: list[tuple[Callable[[], Any], Callable[[Any], Any]]] = [(np.random.get_state, np.random.set_state)]
+    for value in watch.values:
+        if isinstance(value, torch.Generator):
+            ways.append((value.get_state, value.set_state))
+        elif isinstance(value, random.Random):
+            ways.append((value.getstate, value.setstate))
+        elif isinstance(value, np.random.Generator):
+            bits = value.bit_generator
+            ways.append((partial(getattr, bits, "state"), partial(setattr, bits, "state")))
+    now = [read() for read, _ in ways]
+    if before is None:
+        return now
+    unlike = any(_text(a) != _text(b) for a, b in zip(now, before))
+    for (_, write), state in zip(ways, before):
+        write(state)
+    return unlike
+
+
+def _text(state: Any) -> str:
+    if isinstance(state, tuple):
+        return repr([_text(part) for part in state])
+    return repr(state.tolist() if isinstance(state, (Tensor, np.ndarray)) else state)
+
+
+def _put_back(box: Any, before: Any) -> None:
+    if isinstance(box, list):
+        box[:] = before
+    elif list(box) != list(before) or not all(box[k] is before[k] for k in before):
+        box.clear()
+        box.update(before)

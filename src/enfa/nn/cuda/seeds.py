@@ -30,6 +30,8 @@ class Seeds:
         self.count = 0
 
     def next(self) -> Tensor:
+        if torch._C._autograd._top_saved_tensors_default_hooks(False) is not None:
+            raise RuntimeError("it checkpoints dropout, whose masks a recomputation would draw anew")
         if self.count == MOST:
             raise RuntimeError(f"Expected at most {MOST} calls of dropout on Rows in a captured model, got more")
         self.count += 1

@@ -12,8 +12,13 @@ from operator import attrgetter, is_, itemgetter
 from typing import Any
 
 import torch
+import torch.nn.utils.parametrize as parametrize
 from torch import Tensor, nn
+from torch.autograd import forward_ad
 from torch.nn.modules import module as of_torch
+from torch.utils._device import DeviceContext
+
+from enfa.nn.triton import matmul_precision
 
 __all__ = ["Watch", "ambient", "hooked_part", "leaves_of", "watched_elsewhere"]
 
@@ -23,6 +28,30 @@ _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_
 _GLOBAL = ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks", "_global_backward_pre_hooks")
 _TORCH = vars(nn.Module()).keys() - {"training"}
 _learns = attrgetter("requires_grad")
+_dtype = attrgetter("dtype")
+
+
+def _box(value: Any) -> bool:
+    """Whether a value holds others that may change: a list, say, or somebody's object."""
+    if isinstance(value, (list, dict, set)):
+        return True
+    return hasattr(value, "__dict__") and not isinstance(value, (nn.Module, Tensor, type, Unwatched)) and not callable(value)
+
+
+def _inside(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [*value.keys(), *value.values()]
+    return list(value) if isinstance(value, (list, set)) else list(vars(value).values())
+
+
+def _alike(now: list[Any], before: list[Any]) -> bool:
+    return len(now) == len(before) and all(
+        a is b or (type(a) is type(b) and type(a) in _SIMPLE and a == b) for a, b in zip(now, before)
+    )
+
+
+class Unwatched:
+    """What a module keeps that is no part of it."""
 
 
 class Watch:
@@ -42,7 +71,14 @@ class Watch:
         self._values = self._now()
         self._names = [f"{type(m).__name__}.{name}" for m, of in zip(self.modules, names) for name in (*of, "training")]
         self.tensors = [t for m in self.modules for t in (*m._parameters.values(), *m._buffers.values()) if t is not None]
+        self.values = self._values
+        boxes = [v if isinstance(v, (list, dict)) else vars(v) for v in self._values if _box(v) and not isinstance(v, set)]
+        self.holders = own + held + boxes  # whose contents a rehearsal must leave as they were
+        self.loose = [v for v in self._values if isinstance(v, Tensor) and not any(v is t for t in self.tensors)]
         self._places = [t.data_ptr() for t in self.tensors]
+        self._strides = [t.stride() for t in self.tensors]
+        self._dtypes = [t.dtype for t in self.tensors]
+        self._boxes = [(v, _inside(v)) for v in self._values if _box(v)]
         self._learn = [t.requires_grad for t in self.tensors]
         self._hooks = [m.__dict__[name] for m in self.modules for name in _HOOKS if name in m.__dict__]
         self._hooks += [vars(of_torch)[name] for name in _GLOBAL if name in vars(of_torch)]
@@ -65,7 +101,13 @@ class Watch:
             return False
         if not all(map(is_, now, self._values)) and not self._equal(now):
             return False
-        return list(map(Tensor.data_ptr, self.tensors)) == self._places and list(map(_learns, self.tensors)) == self._learn
+        return (
+            list(map(Tensor.data_ptr, self.tensors)) == self._places
+            and list(map(_learns, self.tensors)) == self._learn
+            and list(map(Tensor.stride, self.tensors)) == self._strides
+            and list(map(_dtype, self.tensors)) == self._dtypes
+            and all(_alike(_inside(box), inside) for box, inside in self._boxes)
+        )
 
     def _equal(self, now: list[Any]) -> bool:
         """Whether values that were put in the place of others are the same numbers or words."""
@@ -120,7 +162,7 @@ def ambient(device: torch.device) -> tuple[Any, ...]:
     mixed = torch.is_autocast_enabled(device.type)
     return (
         torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.get_autocast_dtype(device.type) if mixed else None,
-        torch.get_float32_matmul_precision(), torch.are_deterministic_algorithms_enabled(), torch.get_default_dtype(),
+        matmul_precision(), torch.are_deterministic_algorithms_enabled(), torch.get_default_dtype(),
     )  # fmt: skip
 
 
@@ -128,9 +170,17 @@ def watched_elsewhere() -> bool:
     """Whether something looks at operations one by one, or is to: then a graph would hide them."""
     return (
         torch._C._len_torch_dispatch_stack() > 0
+        or _function_modes()
+        or forward_ad._current_level >= 0
+        or parametrize._cache_enabled > 0
         or torch.is_anomaly_enabled()
         or torch.compiler.is_compiling()
         or torch._C._functorch.peek_interpreter_stack() is not None
         # in an autograd.Function, such as a checkpoint of the old kind: there Rows refuse to be computed
         or (not torch._C._is_fwd_grad_enabled() and not torch.is_inference_mode_enabled())
     )
+
+
+def _function_modes() -> bool:
+    count = torch._C._len_torch_function_stack()
+    return count > 0 and any(not isinstance(torch._C._get_function_stack_at(n), DeviceContext) for n in range(count))

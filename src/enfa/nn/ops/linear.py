@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules.module import _global_forward_hooks, _global_forward_pre_hooks
 
-from enfa.nn.triton import accelerated
+from enfa.nn.triton import accelerated, matmul_precision
 
 if TYPE_CHECKING:
     from enfa.nn.triton.linears.wide import Normed
@@ -39,7 +39,7 @@ def fusable(there: Tensor, dtype: torch.dtype, width: int, weight: Tensor, bias:
         return False  # a kernel would read on; the linear itself says what is wrong
     if bias is not None and not bias.is_contiguous():
         return False
-    return max(outs, ins) <= (WIDEST if torch.get_float32_matmul_precision() == "highest" else WIDE)
+    return max(outs, ins) <= (WIDEST if matmul_precision() == "highest" else WIDE)
 
 
 def linear_of(
@@ -56,7 +56,7 @@ def linear_of(
 
         if x.shape[0] > MOST_ROWS or before is not None:
             # nothing is faster than TF32's products, but for what is done on the way
-            if relu or plus is not None or torch.get_float32_matmul_precision() == "highest":
+            if relu or plus is not None or matmul_precision() == "highest":
                 return linear(x, weight, bias, relu, plus=plus, before=before)
         elif plus is None:
             return small_linear(x, weight, bias, relu)

@@ -13,7 +13,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-__all__ = ["accelerated"]
+__all__ = ["accelerated", "matmul_precision"]
 
 
 @cache
@@ -35,3 +35,11 @@ def _interpreted() -> bool:
 def accelerated(tensor: Tensor) -> bool:
     """Whether our own kernels compute what is computed on this tensor; plain PyTorch gives the same results."""
     return (tensor.is_cuda or (_interpreted() and tensor.device.type == "cpu")) and _usable()
+
+
+def matmul_precision() -> str:
+    """ "highest", "high" or "medium", whichever of PyTorch's two ways it was set in."""
+    try:
+        return torch.get_float32_matmul_precision()
+    except RuntimeError:  # set in the newer way, which the older refuses to tell of
+        return {"tf32": "high"}.get(torch.backends.cuda.matmul.fp32_precision, "highest")

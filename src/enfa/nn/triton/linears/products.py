@@ -12,6 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from enfa.nn.triton import matmul_precision
 from enfa.nn.triton.launch import cdiv, kernel, next_power_of_2
 from enfa.nn.triton.sums import accumulator, row_shares
 
@@ -35,7 +36,7 @@ def stages(x: Tensor, most: int) -> int:
 
 def precision() -> str:
     """Three tf32 products, which keep float32's accuracy, unless the user has asked for less."""
-    return "tf32x3" if torch.get_float32_matmul_precision() == "highest" else "tf32"
+    return "tf32x3" if matmul_precision() == "highest" else "tf32"
 
 
 def block(channels: int, most: int = 64) -> int:
