@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from itertools import repeat
@@ -14,6 +15,16 @@ import pytest
 from enfa.datasets.flat import FlatGraphs
 
 ROOT = Path(__file__).parents[2]
+
+
+def test_the_page_has_the_figures_of_the_result_file() -> None:
+    page = (ROOT / "docs" / "scale.md").read_text()
+    results = json.loads((ROOT / "results" / "cpu" / "scale.json").read_text())["results"]
+    for one in (one for one in results if one["part"] in ("zinc", "millions")):
+        numbers = (one["graphs"], round(one["seconds"]), round(one["cpu_s"]), one["graphs_per_cpu_s"])
+        row = " | ".join([*(f"{n:,}" for n in numbers), f"{one['peak_gib']:.2f}", f"{one['bytes'] / 1e9:.2f}"])
+        assert f"| {row} |" in page, row
+        assert one["peak_gib"] < 4 and (one["part"] != "zinc" or one["seconds"] <= 150)
 
 
 @pytest.fixture()
