@@ -51,7 +51,8 @@ def test_every_value_is_drawn(part: Callable) -> None:
     for name, of in (("policy", policies), ("plan", draw.PLANS), ("model", draw.MODELS), ("conv", draw.CONVS)):
         assert {case.settings[name] for case in cases} == set(of)
     assert {family for case in cases for family in case.families} == set(graphs.FAMILIES)
-    assert {type(case.policy) for case in cases} == set(enfa.edits.POLICIES.values())
+    # pairs came after the campaign, which has no bags of its own for them: tests/test_exact.py has them
+    assert {type(case.policy) for case in cases} == set(enfa.edits.POLICIES.values()) - {enfa.PairMarking}
     assert sum(len(case.chosen) == 1 for case in cases) > 200
 
 

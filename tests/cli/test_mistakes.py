@@ -112,7 +112,8 @@ def test_runs_are_not_overwritten_nor_mixed_up(tmp_path: Path, write: Callable[.
     refused(tmp_path, "There is no run to resume", "train", config, "--resume")
     assert CliRunner().invoke(app, ["train", str(config), "--no-progress"]).exit_code == 0
     refused(tmp_path, "holds a run already: --resume continues it", "train", config)
-    refused(tmp_path, "cannot be resumed with other settings: lr is 0.001", "train", config, "lr=0.1", "--resume")
+    other = ("lr=0.1", "--resume", "--no-progress")
+    refused(tmp_path, "cannot be resumed with other settings: lr is 0.001", "train", config, *other)
     refused(
         tmp_path,
         "checkpoint of another model: hidden_channels is 4",
