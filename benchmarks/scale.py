@@ -3,7 +3,7 @@
     python benchmarks/scale.py                          # ZINC-full, kills, Dask
     python benchmarks/scale.py --parts zinc --graphs 50000
     python benchmarks/scale.py --millions               # 4 million molecule-like graphs: hours, and 20 GB on disk
-    python benchmarks/scale.py --millions --graphs 50000 --keep /tmp/millions   # goes on, where it was interrupted
+    python benchmarks/scale.py --millions --graphs 50000 --keep millions        # goes on, where it was interrupted
     python benchmarks/scale.py --quick
 
 Node marking, 6 layers, GINE. Claims: ZINC-full (249,456 molecules) in 150 s and 4 GiB of all processes together; millions in
