@@ -48,4 +48,5 @@ for epoch in range(2):
     if rank == 0:
         print(f"epoch {epoch}: {len(loader.sampled.cuts(epoch))} windows, error {total[0] / total[1]:.6f}")
 if several:
+    dist.barrier()  # or one would leave while the others still speak to it
     dist.destroy_process_group()
