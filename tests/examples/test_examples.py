@@ -76,5 +76,6 @@ def test_sharded_on_two_nodes_as_on_one(tmp_path: Path) -> None:
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) for _ in range(2)
     ]
     said = [node.communicate(timeout=300) for node in nodes]
-    # not the return codes: on a busy machine gloo may abort in a process whose partner has left, when all is done
+    # on a busy machine gloo may abort a process whose partner has left, when all is done; nothing else may go wrong
+    assert all(node.returncode == 0 or "SIGABRT" in err for node, (_, err) in zip(nodes, said)), said
     assert alone.stdout in [out for out, _ in said], said

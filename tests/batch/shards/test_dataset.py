@@ -231,7 +231,7 @@ def test_a_damaged_shard_is_named(folder: Path, molecules: list[Data], tmp_path:
 
 
 def test_a_url(molecules: list[Data], tmp_path: Path) -> None:
-    pytest.importorskip("fsspec")
+    pytest.importorskip("fsspec", reason="fsspec is not installed: pip install 'enfa[scale]'")
     write_shards(tmp_path, molecules[:12], enfa.NodeMarking(), _model(), [5, 7])
     here, there = Folder(tmp_path), Folder(f"memory:///{uuid.uuid4().hex}")
     for name in here.names():
