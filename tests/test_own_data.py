@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from pages import PAGES, commands, sentences
 from typer.testing import CliRunner, Result
 
 from enfa.cli.app import app
@@ -30,7 +31,8 @@ def blocks(language: str) -> list[str]:
 def run(line: str) -> Result:
     command, *words = shlex.split(line)
     assert command == "enfa"
-    return CliRunner().invoke(app, [*words, *(SMALL if words[0] == "train" else [])])
+    more = {"train": SMALL, "test": SMALL, "sweep": [*SMALL, "--jobs", "1"]}
+    return CliRunner().invoke(app, [*words, *more.get(words[0], [])])
 
 
 @pytest.fixture
@@ -106,6 +108,21 @@ def test_graphs_of_other_kinds(folder: Path) -> None:
     assert Path("runs/graphs/fold-0-seed-0/best.ckpt").is_file()
     (code,) = blocks("python")
     exec(code, {})
+
+
+def test_commands_in_sentences(folder: Path) -> None:
+    """As they stand, behind what the page has said by then."""
+    page = next(page for page in PAGES if page.stem == "own_data")
+    assert len(commands(page)) == 5 + 3, "of two blocks, each of which has its test"
+    Path("soluble.yaml").write_text(blocks("yaml")[0])
+    Path("graphs.jsonl").write_text("\n".join(re.findall(r"^    (\{.*\})$", PAGE, re.MULTILINE) * 5))
+    assert run("enfa convert graphs.jsonl graphs.npz").exit_code == 0
+    assert run("enfa train molecules.csv --target soluble --split scaffold --skip-bad").exit_code == 0
+    told = [str(command) for command in sentences(page) if command.words[0] == "enfa"]
+    assert len(told) == 6
+    for line in told:
+        result = run(line)
+        assert result.exit_code == 0, (line, result.output)
 
 
 def test_numbers_and_tasks_with_blanks(folder: Path) -> None:

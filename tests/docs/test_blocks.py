@@ -2,8 +2,8 @@
 
 import ast
 import dataclasses
+import importlib.util
 import re
-import shlex
 import textwrap
 from pathlib import Path
 
@@ -12,31 +12,21 @@ import pytest
 import torch
 import typer
 import yaml
-from from_file import from_file
+from pages import BLOCKS, INDENTED, PAGES, ROOT, SHELL, commands, indented, make, sentences, to_run
 
 from enfa.cli.app import app
 from enfa.edits import policy_from
 from enfa.training import Config
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-
-
-make = from_file(ROOT / "docs" / "notebooks" / "make.py")
-BLOCKS = {page: make.blocks(page.read_text()) for page in PAGES}
 SHOWN = [(page, block) for page in PAGES for block in BLOCKS[page]]
-# pages of which a notebook exists are run as that, and README's blocks by tests/test_readme.py
-WITH_CODE = [p for p in PAGES if any(b.runs for b in BLOCKS[p]) and p.stem not in (*make.PAGES, "README")]
+# pages with commands are run with these (test_commands.py), those of which a notebook exists as that, README by test_readme.py
+WITH_CODE = [p for p in PAGES if any(b.runs for b in BLOCKS[p]) and not to_run(p) and p.stem not in (*make.PAGES, "README")]
 
 
-SHELL = ("sh", "bash")
-INDENTED = re.compile(r"(?<=\n\n)(?: {4,}\S[^\n]*\n)+")
-
-
-def _is_python(indented: str) -> bool:
+def _is_python(block: str) -> bool:
     """Statements or calls. What is printed, and rows of data, are not."""
     try:
-        tree = ast.parse(textwrap.dedent(indented))
+        tree = ast.parse(textwrap.dedent(block))
     except SyntaxError:
         return False
     return any(isinstance(node, ast.Call | ast.Assign | ast.Import | ast.ImportFrom) for node in ast.walk(tree))
@@ -54,11 +44,9 @@ def _name(page: object) -> str | None:
 @pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_blocks_are_of_a_known_kind(page: Path) -> None:
     """Indented ones would not be found, and a mark gives a reason."""
-    text = page.read_text()
-    assert text.count("```") == 2 * len(BLOCKS[page])
-    prose = make.BLOCK.sub("", text)
-    for indented in INDENTED.findall(prose):
-        assert not _is_python(indented), f"put this between lines of ```, so that it is run:\n{indented}"
+    assert page.read_text().count("```") == 2 * len(BLOCKS[page])
+    for text in indented(page):
+        assert not _is_python(text), f"put this between lines of ```, so that it is run:\n{text}"
     for block in BLOCKS[page]:
         assert block.language in ("python", *SHELL, "yaml", "json", "text"), block.code
         assert not block.mark or block.mark == "needs data" or len(block.mark) > len("not run: it"), block.code
@@ -96,21 +84,15 @@ def test_settings_in_yaml_exist(page: Path, block: object) -> None:
         policy_from(read["policy"], **read.get("policy_params", {}))
 
 
-def _commands() -> list[list[str]]:
-    lines = [line for _, block in SHOWN if block.language in SHELL for line in block.code.replace("\\\n", " ").splitlines()]
-    for page in PAGES:
-        for indented in INDENTED.findall(make.BLOCK.sub("", page.read_text())):
-            lines += [line.strip() for line in indented.splitlines() if line.startswith("    enfa ")]
-    words = [shlex.split(line, comments=True) for line in lines]
-    return [line for line in words if line]
+EVERY = {str(command): command.words for page in PAGES for command in (*commands(page), *sentences(page))}
 
 
-@pytest.mark.parametrize("words", _commands(), ids=lambda words: " ".join(words))
+@pytest.mark.parametrize("words", EVERY.values(), ids=" ".join)
 def test_commands_exist(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of ``enfa`` with these options, of make as a target, of Python as a script; whatever a block's mark says."""
+    """Of ``enfa`` with these options, of make as a target, of Python as a script or a module, of pip with these extras."""
     monkeypatch.chdir(ROOT)
     first, *rest = words
-    if first == "enfa":
+    if first == "enfa" and "--help" not in rest:
         group = typer.main.get_command(app)
         paths = [w for w in rest if w.startswith("configs/")]
         assert all(list(ROOT.glob(path)) for path in paths)
@@ -118,10 +100,14 @@ def test_commands_exist(words: list[str], monkeypatch: pytest.MonkeyPatch) -> No
         command.make_context(name, arguments)
     elif first == "make":
         assert all(re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE) for target in rest)
-    elif first == "python" and rest[0] != "-m":
+    elif first == "python" and rest[0] == "-m":
+        assert importlib.util.find_spec(rest[1]) is not None
+    elif first == "python":
         assert (ROOT / rest[0]).is_file()
+    elif first == "pip":
+        extras = re.findall(r"\w+", "".join(re.findall(r"\[(.*?)\]", " ".join(rest))))
+        assert all(f"\n{name} = [" in (ROOT / "pyproject.toml").read_text() for name in extras)
     else:
-        assert not first.startswith("enfa"), words
         assert all((ROOT / w).exists() for w in rest if w.startswith(("tests/", "src/", "docs/"))), words
 
 
