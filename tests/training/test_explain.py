@@ -30,9 +30,13 @@ def run(*words: object) -> str:
 @pytest.fixture
 def molecules(tmp_path: Path) -> Path:
     """A model of two numbers of molecules, in their own units."""
+    return saved(tmp_path)
+
+
+def saved(tmp_path: Path, **more: object) -> Path:
     torch.manual_seed(0)
     model = enfa.DSGNN(ATOM_CHANNELS, 8, 2, 2, conv="gine", edge_channels=BOND_CHANNELS)
-    settings = Config(dataset="x.npz", conv="gine", num_layers=2, hidden_channels=8).to_dict()
+    settings = Config(**{"dataset": "x.npz", **more}, conv="gine", num_layers=2, hidden_channels=8).to_dict()
     problem = {
         "task": "regression", "metric": "mae", "num_outputs": 2, "in_channels": ATOM_CHANNELS, "edge_channels": BOND_CHANNELS,
         "targets": ["gap", "mu"], "mean": [1.0, 2.0], "std": [10.0, 0.5],
@@ -92,3 +96,14 @@ def test_molecules_in_units_of_the_data(molecules: Path, tmp_path: Path) -> None
         where = [] if "--out" in words else ["--out", tmp_path / "g.svg"]
         assert message.replace(" ", "") in run(molecules, *words, *where).replace(" ", ""), words
     assert not (tmp_path / "g.svg").exists()
+
+
+def test_molecules_stand_in_the_column_that_the_model_was_trained_with(tmp_path: Path) -> None:
+    pytest.importorskip("rdkit", reason="molecules need the extra enfa[chem]")
+    model, out = saved(tmp_path, dataset="m.csv", smiles="structure"), tmp_path / "e.svg"
+    (tmp_path / "new.csv").write_text("smiles,structure\nCCO,CCN\n")  # and another column that has the usual name
+    assert "gap: prediction" in run(model, tmp_path / "new.csv", "--target", "gap", "--out", out)
+    assert json.loads(out.with_suffix(".json").read_text())["smiles"] == "CCN"
+    (tmp_path / "new.csv").write_text("id,smiles\n1,CCO\n")  # where there is no such column, that of the usual name
+    assert "gap: prediction" in run(model, tmp_path / "new.csv", "--target", "gap", "--out", out, "--force")
+    assert json.loads(out.with_suffix(".json").read_text())["smiles"] == "CCO"

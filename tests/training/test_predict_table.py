@@ -3,12 +3,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from enfa.cli.app import app
 from enfa.datasets import BadRows, from_smiles, to_npz
 from enfa.training import fit, read_config
-from enfa.training.predict import predict
+from enfa.training.build import Problem
+from enfa.training.ensemble import fit_ensemble
+from enfa.training.predict import Outputs, predict
 from enfa.training.predict_table import predict_table
 from enfa.training.run import BEST, folder_of
 
@@ -56,6 +59,31 @@ def test_columns_are_kept_and_bad_rows_are_blank(tmp_path: Path, config_file: Ca
         predict_table(best, new)
 
 
+def test_columns_of_an_ensemble_are_not_mixed_with_those_of_the_file(
+    tmp_path: Path, config_file: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("m.csv").write_text("\n".join(["smiles,active", *(f"{text},{k % 2}" for k, text in enumerate(CHAINS))]))
+    folder = fit_ensemble(read_config(config_file(dataset="m.csv", **SMALL)), 2, progress=False)
+    for column in ("probability_active", "probability_active_deviation"):
+        Path("new.csv").write_text(f"smiles,{column}\nCCO,mine\n")
+        result = CliRunner().invoke(app, ["predict", str(folder), "new.csv"])
+        assert result.exit_code == 2 and not Path("predictions.csv").exists()
+        assert f"new.csv: Expected no column '{column}', which is for predictions" in " ".join(result.stderr.split())
+    Path("new.csv").write_text("smiles,active_deviation\nCCO,mine\n")
+    (row,) = predict_table(folder, Path("new.csv")).rows
+    assert list(row) == ["smiles", "active_deviation", "probability_active", "probability_active_deviation"]
+    assert row["active_deviation"] == "mine" and row["probability_active_deviation"] > 0
+
+
+def test_a_target_named_as_the_deviation_of_another_is_refused_of_an_ensemble() -> None:
+    problem = Problem("regression", "mae", 2, [1], None, targets=["heat", "heat_deviation"])
+    values = torch.tensor([[1.0, 2.0]])
+    with pytest.raises(ValueError, match="no target or class whose name is another's with _deviation behind it, got"):
+        list(Outputs(values, torch.zeros(1, 2), problem).named(prefix=True))
+    assert list(Outputs(values, None, problem).named(prefix=True)) == [{"predicted_heat": 1.0, "predicted_heat_deviation": 2.0}]
+
+
 def test_classes_by_name_and_many_bad_rows(tmp_path: Path, config_file: Callable[..., Path]) -> None:
     best = trained(tmp_path, config_file, "smiles,colour", lambda k: ("red", "blue", "green")[k % 3])
     new = tmp_path / "new.csv"
@@ -89,8 +117,6 @@ def test_numbers_are_in_the_units_of_the_file(tmp_path: Path, config_file: Calla
 
 def test_molecules_that_a_model_has_no_place_for_are_named(tmp_path: Path, config_file: Callable[..., Path]) -> None:
     """Where its categories were read off its training data."""
-    import torch
-
     graphs = from_smiles(CHAINS, torch.arange(30) % 2)
     to_npz(graphs, tmp_path / "m.npz")
     config = read_config(config_file(dataset=str(tmp_path / "m.npz"), **SMALL))

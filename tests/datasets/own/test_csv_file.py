@@ -12,7 +12,7 @@ CHAINS = ["C" * (1 + k) + end for k in range(10) for end in ("O", "N", "Cl")]
 
 def write(tmp_path: Path, header: str, *rows: str) -> Path:
     path = tmp_path / "m.csv"
-    path.write_text("\n".join([header, *rows]) + "\n")
+    path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
     return path
 
 
@@ -23,6 +23,13 @@ def test_a_yes_no_task(tmp_path: Path) -> None:
     assert (data.in_channels, data.edge_channels) == (ATOM_CHANNELS, BOND_CHANNELS), "also what no atom here has"
     assert data.labels[:, 0].tolist() == [k % 2 for k in range(30)] and data.graphs[3].num_nodes == 3
     assert {part: len(rows) for part, rows in data.split().items()} == {"train": 24, "valid": 3, "test": 3}
+
+
+def test_a_mark_that_excel_begins_files_with_is_no_part_of_a_name(tmp_path: Path) -> None:
+    for header, target in (("smiles,y", "y"), ('"smiles","y, measured"', "y, measured")):
+        path = write(tmp_path, "\ufeff" + header, *(f"{text},{k / 7}" for k, text in enumerate(CHAINS)))
+        assert path.read_bytes()[:3] == b"\xef\xbb\xbf"
+        assert from_csv(path).targets == from_csv(path, smiles="smiles").targets == (target,)
 
 
 def test_the_one_other_column_is_the_target(tmp_path: Path) -> None:

@@ -29,6 +29,12 @@ def test_classes() -> None:
     assert read_labels({"kind": ["yes", "no", "unsure"]}).classes == ("no", "unsure", "yes")
 
 
+def test_one_number_is_one_class_however_it_is_written() -> None:
+    labels = read_labels({"kind": ["2.0", "10", "2", "", "3", "1e1", "2.00"]}, "classification")
+    assert labels.classes == ("2", "3", "10") and same(labels, "multiclass", [0, 2, 0, -1, 1, 2, 0]) and not labels.wrong
+    assert read_labels({"kind": ["2.0", "x", "2", "y", "z"]}).classes == ("2", "2.0", "x", "y", "z"), "names stay as they are"
+
+
 def test_numbers() -> None:
     assert same(read_labels({"a": ["0.5", "-1e3", "null"]}), "regression", [[0.5], [-1000], [nan]])
     assert same(read_labels({"a": ["0", "1"]}, "regression"), "regression", [[0], [1]])

@@ -29,6 +29,12 @@ def parquet(tmp_path: Path, records: list[dict[str, Any]]) -> Path:
     return tmp_path / "g.parquet"
 
 
+def test_a_mark_that_windows_begins_files_with_is_no_part_of_a_record(tmp_path: Path) -> None:
+    path = write(tmp_path, *RECORDS)
+    path.write_text("\ufeff" + path.read_text(), encoding="utf-8")
+    assert len(read_records(path).graphs) == 3
+
+
 @pytest.mark.parametrize("kind", ["json", "parquet"])
 def test_node_and_edge_lists(tmp_path: Path, kind: str) -> None:
     edges = [r if "edges" in r else {**r, "edges": [list(e) for e in zip(*r["edge_index"])]} for r in RECORDS]
