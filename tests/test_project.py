@@ -2,6 +2,7 @@
 
 import ast
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,22 @@ import enfa
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("src", "tests", "benchmarks", "examples", "docs")
 OLDEST, NEWEST = 10, 13
+PROJECT, MAKEFILE, WORKFLOW = (
+    (ROOT / name).read_text() for name in ("pyproject.toml", "Makefile", ".github/workflows/tests.yml")
+)
+JOBS = yaml.safe_load(WORKFLOW)["jobs"]
+# of all steps; without what is set for one of them
+COMMANDS = [
+    [word for word in shlex.split(line, comments=True) if not re.match(r"\w+=", word)]
+    for job in JOBS.values()
+    for step in job["steps"]
+    for line in re.split(r"\n|&&", step.get("run", "").strip())
+    if "run" in step
+]
 
 
 def test_one_place_for_the_version() -> None:
-    assert 'dynamic = ["version"]' in (ROOT / "pyproject.toml").read_text()
+    assert 'dynamic = ["version"]' in PROJECT
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == enfa.__version__
     assert f"\n## {enfa.__version__}\n" in (ROOT / "CHANGELOG.md").read_text()
 
@@ -34,17 +47,38 @@ def test_a_newer_syntax_would_be_found() -> None:
 
 
 def test_workflows_try_what_is_promised() -> None:
-    """Every Python from the oldest to the newest, the site, and the wheel."""
-    read = yaml.safe_load((ROOT / ".github" / "workflows" / "tests.yml").read_text())["jobs"]
-    assert set(read) == {"tests", "docs", "wheel"}
-    assert read["tests"]["strategy"]["matrix"]["python"] == [f"3.{minor}" for minor in range(OLDEST, NEWEST + 1)]
-    project = (ROOT / "pyproject.toml").read_text()
-    assert f'requires-python = ">=3.{OLDEST}"' in project
-    assert re.findall(r'"Programming Language :: Python :: (3\.\d+)"', project) == read["tests"]["strategy"]["matrix"]["python"]
-    steps = [step.get("run", "") for job in read.values() for step in job["steps"]]
-    assert "make test" in steps[2] and any("mkdocs build --strict" in step for step in steps)
-    for script in re.findall(r"python (\S+\.py)", " ".join(steps)):
-        assert (ROOT / script).is_file()
+    """Every Python from the oldest to the newest, the site, and the wheel; ruff and mypy read it as the oldest does."""
+    assert set(JOBS) == {"tests", "docs", "wheel"}
+    versions = JOBS["tests"]["strategy"]["matrix"]["python"]
+    assert versions == [f"3.{minor}" for minor in range(OLDEST, NEWEST + 1)]
+    for line in (f'requires-python = ">=3.{OLDEST}"', f'target-version = "py3{OLDEST}"', f'python_version = "3.{OLDEST}"'):
+        assert line in PROJECT, line
+    assert re.findall(r'"Programming Language :: Python :: (3\.\d+)"', PROJECT) == versions
+    assert ["make", "test"] in COMMANDS and any(words[:2] == ["mkdocs", "build"] and "--strict" in words for words in COMMANDS)
+
+
+def test_workflows_name_what_exists() -> None:
+    for job in JOBS.values():
+        for step in job["steps"]:
+            assert re.fullmatch(r"actions/[a-z-]+@v\d+", step.get("uses", "actions/none@v0"))
+            assert step.keys() & {"uses", "run"} and step.keys() <= {"uses", "with", "run", "env", "name"}
+            for variable in re.findall(r"\$\{\{ matrix\.(\w+) \}\}", str(step)):
+                assert variable in job["strategy"]["matrix"]
+            pinned = step.get("with", {}).get("python-version", f"3.{OLDEST}")
+            assert pinned in (*JOBS["tests"]["strategy"]["matrix"]["python"], "${{ matrix.python }}")
+    made = ("empty/", "dist/")  # by the steps themselves
+    for words in COMMANDS:
+        for word in words:
+            if "/" in word and not word.startswith(("https://", *made)):
+                assert (ROOT / word).exists(), words
+        if words[0] == "make":
+            assert all(f"\n{target}:" in MAKEFILE for target in words[1:])
+
+
+@pytest.mark.parametrize("text", [MAKEFILE, WORKFLOW], ids=["Makefile", "workflow"])
+def test_extras_that_are_installed_exist(text: str) -> None:
+    named = [name for group in re.findall(r"'\.\[([\w,]+)\]'", text) for name in group.split(",")]
+    assert named and all(f"\n{name} = [" in PROJECT for name in named), named
 
 
 def test_hooks_are_those_of_make_lint() -> None:

@@ -1,4 +1,4 @@
-"""Runs the Python blocks of a page with whatever ``enfa`` is installed: ``python run_readme.py README.md``."""
+"""Runs the Python blocks of a page in order, with whatever ``enfa`` is installed: ``python run_readme.py README.md``."""
 
 import re
 import sys
@@ -7,6 +7,7 @@ from pathlib import Path
 import enfa
 
 if __name__ == "__main__":
+    names: dict[str, object] = {}  # later blocks go on from earlier ones
     for block in re.findall(r"```python\n(.*?)```", Path(sys.argv[1]).read_text(), re.DOTALL):
-        exec(block, {})
+        exec(block, names)
     print(f"enfa {enfa.__version__} from {Path(enfa.__file__).parent}: all blocks of {sys.argv[1]} run")
