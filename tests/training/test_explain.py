@@ -107,3 +107,11 @@ def test_molecules_stand_in_the_column_that_the_model_was_trained_with(tmp_path:
     (tmp_path / "new.csv").write_text("id,smiles\n1,CCO\n")  # where there is no such column, that of the usual name
     assert "gap: prediction" in run(model, tmp_path / "new.csv", "--target", "gap", "--out", out, "--force")
     assert json.loads(out.with_suffix(".json").read_text())["smiles"] == "CCO"
+    (tmp_path / "new.csv").write_text("id,mine\n1,CCS\n")
+    words = [model, tmp_path / "new.csv", "--target", "gap", "--out", out, "--force"]
+    assert "Expected --smiles to name a column, one of id, mine, got none; molecules seem to stand in mine" in run(*words)
+    assert "gap: prediction" in run(*words, "--smiles", "mine")
+    assert json.loads(out.with_suffix(".json").read_text())["smiles"] == "CCS"
+    assert "Expected a column 'yours', got id, mine" in run(*words, "--smiles", "yours")
+    words[1] = "CCO"
+    assert "Expected no --smiles but for a table of molecules, got CCO" in run(*words, "--smiles", "mine")

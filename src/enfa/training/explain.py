@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 
 from enfa.attribution import Explanation, explain
 from enfa.datasets import from_smiles
+from enfa.datasets.known import is_table
 from enfa.datasets.own import graphs_from_npz
 from enfa.training.build import Problem, make_policy, training_draw
 from enfa.training.checkpoint import load_model, trained_on
@@ -51,16 +52,21 @@ def _symbols(smiles: str) -> list[str]:
     return [atom.GetSymbol() for atom in Chem.MolFromSmiles(smiles).GetAtoms()]
 
 
-def read_one(text: str, row: int, use_node_attr: bool = False, column: str | None = None) -> tuple[Data, str | None]:
+def read_one(
+    text: str, row: int, use_node_attr: bool = False, column: str | None = None, given: str | None = None
+) -> tuple[Data, str | None]:
     """One graph, and its SMILES if it is a molecule: of a file the one with number ``row``, counted from 0 as in what
-    ``enfa predict`` writes; or of the SMILES string that ``text`` is. ``column``: that of SMILES, if it is there."""
+    ``enfa predict`` writes; or of the SMILES string that ``text`` is. ``column``: that of SMILES, if it is there, unless
+    another is ``given``."""
     path = Path(text)
+    if given is not None and not is_table(path):
+        raise ValueError(f"Expected no --smiles but for a table of molecules, got {text}")
     if path.is_file() and path.suffix == ".npz":
         graphs = graphs_from_npz(path, use_node_attr=use_node_attr)
         return graphs[_within(path, row, len(graphs))], None
     if not path.is_file() and path.suffix in FILES:
         raise FileNotFoundError(f"There is no input file {path}")
-    every = read_smiles(path, column) if path.is_file() else [text]
+    every = read_smiles(path, column, given) if path.is_file() else [text]
     smiles = every[_within(text, row, len(every))]
     try:
         return from_smiles([smiles])[0], smiles
@@ -97,7 +103,12 @@ def _target(problem: Problem, target: str | None) -> int | None:
 
 
 def explain_one(
-    checkpoint: str | Path, text: str, row: int = 0, target: str | None = None, node: int | None = None
+    checkpoint: str | Path,
+    text: str,
+    row: int = 0,
+    target: str | None = None,
+    node: int | None = None,
+    column: str | None = None,
 ) -> Explained:
     """In float64, so that small differences are no rounding errors. Of classes and yes/no tasks it is the logit that is
     explained, of numbers the prediction in the units of the data."""
@@ -108,7 +119,7 @@ def explain_one(
             f"graph, node=...) explains nodes"
         )
     output = _target(problem, target)
-    graph, smiles = read_one(text, row, config.use_node_attr, config.smiles)
+    graph, smiles = read_one(text, row, config.use_node_attr, config.smiles, column)
     draw = training_draw(config)  # of which whole bags are evaluated
     policy = make_policy(config) if draw is None else draw.policy
     found = explain(model.double(), policy, graph, output=output, node=node, position=row)

@@ -25,11 +25,11 @@ from enfa.training.settings.config import MODEL, Config
 __all__ = ["Outputs", "outputs", "predict", "read_graphs", "read_smiles"]
 
 
-def read_smiles(path: Path, column: str | None = None) -> list[str]:
-    """SMILES strings: the given column of a CSV file where there is one of that name, else the one named ``smiles``; else the
-    first word of every line."""
+def read_smiles(path: Path, column: str | None = None, given: str | None = None) -> list[str]:
+    """SMILES strings: the column of a CSV file that is ``given``; else ``column`` where there is one of that name, else the one
+    named ``smiles``; of other files the first word of every line."""
     table = read_table(path)
-    return table.column(smiles_column(table, column if column in table.columns else None))
+    return table.column(smiles_column(table, given or (column if column in table.columns else None)))
 
 
 def read_graphs(path: Path, use_node_attr: bool = False) -> tuple[list[Data], list[str] | None]:

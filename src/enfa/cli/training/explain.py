@@ -28,6 +28,7 @@ def explain(
         ),
     ],
     row: Annotated[int, typer.Option(help="Which graph of the file, counted from 0 as in enfa predict.")] = 0,
+    smiles: Annotated[str | None, typer.Option(help="The column of SMILES strings.", show_default="as trained")] = None,
     target: Annotated[
         str | None, typer.Option(help="Which output, by its name or number.", show_default="the class predicted")
     ] = None,
@@ -45,7 +46,7 @@ def explain(
     for path in (out, beside):
         if path.exists() and not force:
             raise ValueError(f"{path} exists: --force replaces it")
-    found = explain_one(checkpoint, graphs, row, target, node)
+    found = explain_one(checkpoint, graphs, row, target, node, smiles)
     out.parent.mkdir(parents=True, exist_ok=True)
     number = found.explanation.prediction
     draw_explanation(out, found.explanation, found.graph, smiles=found.smiles, title=f"{found.target}: {number:.4g}")
