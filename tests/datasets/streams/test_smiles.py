@@ -19,13 +19,6 @@ def test_lines(tmp_path: Path) -> None:
     assert [len(block) for block in stream.raw_blocks(repeat(1))] == [1, 1]
 
 
-def test_a_mark_that_excel_begins_files_with_is_no_part_of_a_name(tmp_path: Path) -> None:
-    for name, text in (("a.csv", "smiles,logp\nCCO,1\n"), ("a.smi", "CCO ethanol\n")):
-        (tmp_path / name).write_text("\ufeff" + text, encoding="utf-8")
-        ((_, smiles, _),) = SmilesStream(tmp_path / name).lines()
-        assert smiles == "CCO"
-
-
 def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("smiles,logp\nCCO,high\n")
     with pytest.raises(ValueError, match=r"a\.csv, line 2: expected a number in column 'logp', got 'high'"):
@@ -49,3 +42,10 @@ def test_molecules(tmp_path: Path) -> None:
     (tmp_path / "a.smi").write_text("CCO\nC(\n")
     with pytest.raises(ValueError, match=r"a\.smi, line 2: expected a molecule, got the SMILES 'C\('"):
         list(SmilesStream(tmp_path / "a.smi"))
+
+
+def test_a_mark_that_excel_begins_files_with_is_no_part_of_a_name(tmp_path: Path) -> None:
+    for name, text in (("a.csv", "smiles,logp\nCCO,1\n"), ("a.smi", "CCO ethanol\n")):
+        (tmp_path / name).write_text("\ufeff" + text, encoding="utf-8")
+        ((_, smiles, _),) = SmilesStream(tmp_path / name).lines()
+        assert smiles == "CCO"
