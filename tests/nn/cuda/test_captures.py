@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from loops import (
-    model_of,
-)
+from loops import model_of
 from static_models import model_for
 from torch import nn
 
@@ -43,3 +41,11 @@ def test_a_captured_module_can_be_saved() -> None:
     file.seek(0)
     again = torch.load(file, weights_only=False)
     assert type(again) is type(model) and torch.equal(again.weight, model.weight)
+
+
+def test_a_copy_has_attributes_of_its_own() -> None:
+    """As ``copy.copy`` of any module has; parameters are common to both."""
+    model: Any = enfa.captured(nn.Linear(2, 3))
+    other = copy.copy(model)
+    other.flag = 1
+    assert not hasattr(model, "flag") and other.weight is model.weight and type(other) is type(model)

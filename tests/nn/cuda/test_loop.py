@@ -11,15 +11,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from loops import (
-    SIZE,
-    adam,
-    batches_of,
-    compiled_for,
-    loader_of,
-    model_of,
-    replays_of,
-)
+from loops import SIZE, adam, batches_of, compiled_for, loader_of, model_of, replays_of
 from static_models import EVERY_MODEL
 from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn

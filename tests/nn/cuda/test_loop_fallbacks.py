@@ -7,12 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from loops import (
-    batches_of,
-    model_of,
-    replays_of,
-    warmed,
-)
+from loops import batches_of, model_of, replays_of, warmed
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
-from loops import (
-    assert_close,
-    eager_gradients,
-    gradients,
-    model_of,
-    replays_of,
-    warmed,
-)
-from torch import nn
+import torch
+from loops import Net, assert_close, eager_gradients, gradients, model_of, replays_of, trained, warmed
+from torch import Tensor, nn
 
 CHANGES: dict[str, Callable[[Any], Any]] = {
     "storage": lambda model: setattr(model.head[3].weight, "data", model.head[3].weight.data * 2),
@@ -44,3 +39,177 @@ def test_a_change_of_the_model_is_noticed(change: str, compiled: Any, device: st
     assert replays_of(model).replayed - before >= 2 and replays_of(model).captured == (
         1 if change in ("values", "copied") else 2
     )
+
+
+class _Settings:
+    scale = 1.0
+
+
+class _Read(Net):
+    """Python reads a number wherever people keep one."""
+
+    shared = 1.0
+
+    def __init__(self, where: Callable[[Any], float]) -> None:
+        super().__init__()
+        self.where, self.settings, self.listed, self.named = where, _Settings(), [1.0, 1.0], {"scale": 1.0}
+        self.nested, self.deep = {"loss": {"scale": 1.0}}, _Settings()
+        self.deep.inner = _Settings()
+
+    def forward(self, bag: Any) -> Any:
+        return super().forward(bag) * self.where(self)
+
+
+def _set(target: Any, name: Any, value: float) -> None:
+    if isinstance(target, (list, dict)):
+        target[name] = value
+    else:
+        setattr(target, name, value)
+
+
+# where the number is, and where it is written
+NUMBERS: dict[str, tuple[Callable[[Any], float], Callable[[Any, float], Any]]] = {
+    "an attribute": (lambda m: m.scale, lambda m, v: setattr(m, "scale", v)),
+    "an object": (lambda m: m.settings.scale, lambda m, v: setattr(m.settings, "scale", v)),
+    "a list": (lambda m: m.listed[0], lambda m, v: _set(m.listed, 0, v)),
+    "a dictionary": (lambda m: m.named["scale"], lambda m, v: _set(m.named, "scale", v)),
+    "a dictionary in another": (lambda m: m.nested["loss"]["scale"], lambda m, v: _set(m.nested["loss"], "scale", v)),
+    "an object in another": (lambda m: m.deep.inner.scale, lambda m, v: setattr(m.deep.inner, "scale", v)),
+    "the class": (lambda m: m.shared, lambda m, v: setattr(_Read, "shared", v)),
+    "the class of an object": (lambda m: m.settings.scale, lambda m, v: setattr(_Settings, "scale", v)),
+    "an argument of a partial": (lambda m: m.part(), lambda m, v: setattr(m, "part", partial(float, v))),
+}
+
+
+@pytest.mark.parametrize("steady", [True, False])
+@pytest.mark.parametrize("place", NUMBERS)
+def test_a_number_that_python_reads(place: str, steady: bool, same_loop: Callable[..., Any]) -> None:
+    """Annealed in every step, or changed once: then the model is captured anew, and replayed."""
+    read, write = NUMBERS[place]
+
+    def anneal(model: Any, step: int) -> None:
+        if step in (0, 3) or not steady:
+            write(model, 0.9**step)
+
+    try:
+        outcome = same_loop(lambda: _Read(read), partial(trained, before=anneal))
+    finally:
+        _Read.shared = _Settings.scale = 1.0
+    assert outcome.replays.replayed == (4 if steady else 0)
+
+
+class _Writing(Net):
+    """Its forward leaves something behind."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__()
+        self.what, self.steps, self.extra, self.seen, self.flip = what, 0, [], {"calls": 0}, False
+        self.calls, self.mean = torch.zeros(()), nn.Parameter(torch.zeros(4).double(), requires_grad=False)
+        self.wide = nn.Linear(4, 3000).double()  # whose memory is not used again at once
+        self.register_buffer("average", torch.zeros(4).double())
+        self.inner, self.chosen, self.nested = _Settings(), set(), {"inner": {"calls": 0}}
+
+    def forward(self, bag: Any) -> Any:
+        h, out, scale = self.hidden(bag), self.head, 1.0
+        if self.what == "a list":
+            self.extra.append(h.square().mean())
+        elif self.what == "a dictionary":
+            self.seen["calls"] += 1
+        elif self.what == "a dictionary in another":
+            self.nested["inner"]["calls"] += 1
+        elif self.what == "a set":
+            self.chosen.add(len(self.chosen))
+        elif self.what == "an object":
+            self.inner.scale = self.inner.scale * 0.9
+        elif self.what == "a number":
+            self.steps += 1
+            scale = min(1.0, self.steps / 4)
+        elif self.what == "a flag":
+            self.flip = not self.flip
+            scale = 2.0 if self.flip else 1.0
+        elif self.what == "data":
+            self.head.weight.data = torch.renorm(self.head.weight.data, 2, 0, 0.3)
+        elif self.what == "much data":
+            out = self.wide
+            out.weight.data = torch.renorm(out.weight.data, 2, 0, 0.3)
+        elif self.what == "a tensor":
+            self.calls += 1
+        elif self.what == "a frozen parameter":
+            with torch.no_grad():
+                self.mean.lerp_(h.mean(0), 0.1)
+            h = h - self.mean
+        elif self.what == "a buffer":
+            self.average.lerp_(h.mean(0).detach(), 0.1)
+            h = h - self.average
+        elif self.what == "another buffer":
+            self.average = 0.9 * self.average + 0.1 * h.mean(0).detach()
+            h = h - self.average
+        elif self.what == "the class":
+            _Writing.total += 1
+            scale = min(1.0, _Writing.total / 4)
+        return out(h) * scale
+
+    total = 0
+
+
+IN_PLACE = ("a tensor", "a frozen parameter", "a buffer")  # which a graph does, too
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "a list", "a dictionary", "a dictionary in another", "a set", "an object", "a number", "a flag", "data", "much data",
+        "another buffer", "the class", *IN_PLACE,
+    ],
+)  # fmt: skip
+def test_what_a_forward_leaves_behind(what: str, same_loop: Callable[..., Any]) -> None:
+    """Is what it leaves without a graph, and the loss may read it."""
+
+    def loop(model: Any, every: list[Any]) -> Any:
+        _Writing.total = 0
+        model.calls = model.calls.to(every[0].staged.block.device)
+        optimiser, losses = torch.optim.SGD(model.parameters(), lr=0.1), []
+        for _ in range(2):
+            model.steps = 0
+            for batch in every:
+                optimiser.zero_grad()
+                model.extra.clear()
+                loss = model(batch).square().mean() + sum(model.extra)
+                loss.backward()
+                optimiser.step()
+                losses.append(loss.detach())
+        left = [model.steps, model.seen["calls"], model.nested["inner"]["calls"], len(model.chosen), model.inner.scale]
+        return losses, left, model.calls, model.flip, _Writing.total
+
+    outcome = same_loop(lambda: _Writing(what), loop)
+    assert outcome.replays.replayed == (11 if what in IN_PLACE else 0)
+    assert bool(outcome.told) == (what not in IN_PLACE)
+
+
+def test_data_in_another_order(same_loop: Callable[..., Any]) -> None:
+    """The same memory, read otherwise."""
+
+    class Square(Net):
+        def __init__(self) -> None:
+            super().__init__()
+            self.middle = nn.Linear(4, 4).double()
+
+        def hidden(self, bag: Any) -> Tensor:
+            return self.middle(super().hidden(bag))
+
+    def turn(model: Any, step: int) -> None:
+        if step == 4:
+            model.middle.weight.data = model.middle.weight.data.t()
+
+    outcome = same_loop(Square, partial(trained, before=turn), 8)
+    assert outcome.replays.captured == 2 and outcome.replays.replayed == 6
+
+
+def test_parameters_that_are_not_there_yet(same_loop: Callable[..., Any]) -> None:
+    class Lazy(Net):
+        def __init__(self) -> None:
+            super().__init__()
+            self.head = nn.LazyLinear(2, dtype=torch.float64)
+
+    outcome = same_loop(Lazy, lambda model, every: [model(batch).detach() for batch in every])
+    assert outcome.replays.replayed == 4 and not outcome.told
