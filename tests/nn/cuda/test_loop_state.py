@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from loops import Net, assert_close, eager_gradients, gradients, model_of, replays_of, trained, warmed
@@ -41,6 +42,9 @@ def test_a_change_of_the_model_is_noticed(change: str, compiled: Any, device: st
     )
 
 
+SCALE = 1.0
+
+
 class _Settings:
     scale = 1.0
 
@@ -54,7 +58,7 @@ class _Read(Net):
         super().__init__()
         self.where, self.settings, self.listed, self.named = where, _Settings(), [1.0, 1.0], {"scale": 1.0}
         self.nested, self.deep = {"loss": {"scale": 1.0}}, _Settings()
-        self.deep.inner = _Settings()
+        self.deep.inner, self.array = _Settings(), np.ones(2)
 
     def forward(self, bag: Any) -> Any:
         return super().forward(bag) * self.where(self)
@@ -67,6 +71,19 @@ def _set(target: Any, name: Any, value: float) -> None:
         setattr(target, name, value)
 
 
+def _variable() -> tuple[Any, Any]:
+    value = 1.0
+
+    def write(new: float) -> None:
+        nonlocal value
+        value = new
+
+    return lambda model: value, write
+
+
+_around = _variable()
+
+
 # where the number is, and where it is written
 NUMBERS: dict[str, tuple[Callable[[Any], float], Callable[[Any, float], Any]]] = {
     "an attribute": (lambda m: m.scale, lambda m, v: setattr(m, "scale", v)),
@@ -77,6 +94,9 @@ NUMBERS: dict[str, tuple[Callable[[Any], float], Callable[[Any, float], Any]]] =
     "an object in another": (lambda m: m.deep.inner.scale, lambda m, v: setattr(m.deep.inner, "scale", v)),
     "the class": (lambda m: m.shared, lambda m, v: setattr(_Read, "shared", v)),
     "the class of an object": (lambda m: m.settings.scale, lambda m, v: setattr(_Settings, "scale", v)),
+    "a global": (lambda m: SCALE, lambda m, v: globals().update(SCALE=v)),
+    "a variable around a function": (_around[0], lambda m, v: _around[1](v)),
+    "an array": (lambda m: float(m.array[0]), lambda m, v: m.array.fill(v)),
     "an argument of a partial": (lambda m: m.part(), lambda m, v: setattr(m, "part", partial(float, v))),
 }
 
@@ -94,8 +114,12 @@ def test_a_number_that_python_reads(place: str, steady: bool, same_loop: Callabl
     try:
         outcome = same_loop(lambda: _Read(read), partial(trained, before=anneal))
     finally:
-        _Read.shared = _Settings.scale = 1.0
+        _Read.shared = _Settings.scale = globals()["SCALE"] = 1.0
+        _around[1](1.0)
     assert outcome.replays.replayed == (4 if steady else 0)
+
+
+COUNT = 0
 
 
 class _Writing(Net):
@@ -144,6 +168,10 @@ class _Writing(Net):
         elif self.what == "another buffer":
             self.average = 0.9 * self.average + 0.1 * h.mean(0).detach()
             h = h - self.average
+        elif self.what == "a global":
+            global COUNT
+            COUNT += 1
+            scale = min(1.0, COUNT / 4)
         elif self.what == "the class":
             _Writing.total += 1
             scale = min(1.0, _Writing.total / 4)
@@ -159,14 +187,14 @@ IN_PLACE = ("a tensor", "a frozen parameter", "a buffer")  # which a graph does,
     "what",
     [
         "a list", "a dictionary", "a dictionary in another", "a set", "an object", "a number", "a flag", "data", "much data",
-        "another buffer", "the class", *IN_PLACE,
+        "another buffer", "the class", "a global", *IN_PLACE,
     ],
 )  # fmt: skip
 def test_what_a_forward_leaves_behind(what: str, same_loop: Callable[..., Any]) -> None:
     """Is what it leaves without a graph, and the loss may read it."""
 
     def loop(model: Any, every: list[Any]) -> Any:
-        _Writing.total = 0
+        _Writing.total = globals()["COUNT"] = 0
         model.calls = model.calls.to(every[0].staged.block.device)
         optimiser, losses = torch.optim.SGD(model.parameters(), lr=0.1), []
         for _ in range(2):
@@ -179,7 +207,7 @@ def test_what_a_forward_leaves_behind(what: str, same_loop: Callable[..., Any]) 
                 optimiser.step()
                 losses.append(loss.detach())
         left = [model.steps, model.seen["calls"], model.nested["inner"]["calls"], len(model.chosen), model.inner.scale]
-        return losses, left, model.calls, model.flip, _Writing.total
+        return losses, left, model.calls, model.flip, _Writing.total, COUNT
 
     outcome = same_loop(lambda: _Writing(what), loop)
     assert outcome.replays.replayed == (11 if what in IN_PLACE else 0)

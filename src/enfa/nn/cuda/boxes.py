@@ -1,4 +1,5 @@
-"""What modules hold beside parameters, buffers and parts: lists, dictionaries, somebody's objects, and what is in them.
+"""What modules hold beside parameters, buffers and parts: lists, dictionaries, somebody's objects, and what is in them; what
+their classes hold; and globals that their methods name.
 
 Python reads it where a captured graph does not, so it is compared before every replay, and put back after a rehearsal.
 """
@@ -9,8 +10,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import chain
-from operator import is_
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from operator import is_, itemgetter
+from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -26,19 +27,29 @@ _FOREIGN = {
 }  # fmt: skip
 
 
+_OURS = {*_FOREIGN, "enfa", "torch_geometric", "numpy"}  # whose functions read nothing that changes
+_EMPTY = object()
+
+
 class Unwatched:
     """What a module keeps that is no part of it."""
 
 
 _WHOLE = (
-    *SIMPLE, nn.Module, Tensor, type, Unwatched, FunctionType, BuiltinFunctionType, ModuleType, property, staticmethod,
-    classmethod,
+    *SIMPLE, nn.Module, Tensor, type, Unwatched, BuiltinFunctionType, ModuleType
 )  # fmt: skip
 
 
 def alike(now: Iterable[Any], before: Iterable[Any]) -> bool:
     """Whether values are the same, or the same numbers or words."""
     return all(a is b or (type(a) is type(b) and type(a) in SIMPLE and a == b) for a, b in zip(now, before))
+
+
+def _content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return _EMPTY
 
 
 def _foreign(kind: type) -> bool:
@@ -55,6 +66,8 @@ class Boxes:
         self._boxes: list[Any] = []  # lists, sets, dictionaries, those of objects
         self._views: list[Any] = []  # of them, which stay up to date
         self._arrays: list[np.ndarray] = []
+        self._globals: list[tuple[Any, dict[str, Any], list[str]]] = []  # how they are read, where, and their names
+        self._cells: list[CellType] = []
         self._classes: dict[type, Any] = {}
         self.values: list[Any] = []
         self.countless = False
@@ -91,7 +104,13 @@ class Boxes:
         if isinstance(value, partial):
             return [value.func, *value.args, value.keywords]
         if isinstance(value, MethodType):
-            return [value.__self__]
+            return [value.__self__, value.__func__]
+        if isinstance(value, (staticmethod, classmethod)):
+            return [value.__func__]
+        if isinstance(value, property):
+            return [value.fget]
+        if isinstance(value, FunctionType):
+            return self._of_function(value)
         if isinstance(value, np.ndarray):
             self._arrays.append(value)
         elif hasattr(value, "__dict__") and not _foreign(type(value)):
@@ -99,17 +118,38 @@ class Boxes:
             return [*self._boxed(own, own.keys(), own.values()), *self._of_classes([type(value)])]
         return []
 
+    def _of_function(self, function: FunctionType) -> list[Any]:
+        """Globals that it names, and variables of functions around it; arguments that are given if nobody gives others."""
+        if function.__module__ is None or function.__module__.partition(".")[0] in _OURS:
+            return []
+        there, inside = function.__globals__, [*(function.__defaults__ or ()), function.__kwdefaults__]
+        kinds = (*SIMPLE, list, dict, set, np.ndarray)  # no objects: those of a whole program can be reached from some
+        named = [n for n in function.__code__.co_names if n in there and isinstance(there[n], kinds)]
+        if named:
+            self._globals.append((itemgetter(*named, "__name__"), there, named))  # of one name it would give no tuple
+            inside += [there[name] for name in named]
+        cells = [(cell, value) for cell in function.__closure__ or () if (value := _content(cell)) is not _EMPTY]
+        self._cells += [cell for cell, _ in cells]
+        return inside + [value for _, value in cells]
+
     def _boxed(self, box: Any, *views: Any) -> list[Any]:
         self._boxes.append(box)
         self._views += views
         return list(chain.from_iterable(views))
 
     def _now(self) -> list[Any]:
-        return list(chain.from_iterable(self._views))
+        found = list(chain.from_iterable(self._views))
+        for read, there, _ in self._globals:
+            found += read(there)
+        found += map(_content, self._cells)
+        return found
 
     def same(self) -> bool:
         """Whether all of it is as it was."""
-        now = self._now()
+        try:
+            now = self._now()
+        except KeyError:  # a global has gone
+            return False
         if len(now) != len(self._read) or not (all(map(is_, now, self._read)) or alike(now, self._read)):
             return False
         return not self._arrays or [a.tobytes() for a in self._arrays] == self._bytes
@@ -118,6 +158,8 @@ class Boxes:
         """Puts everything back as it is now."""
         boxes = [(box, box.copy()) for box in self._boxes]
         arrays = [(array, array.copy()) for array in self._arrays]
+        named = [(there, {name: there[name] for name in names}) for _, there, names in self._globals]
+        cells = [(cell, _content(cell)) for cell in self._cells]
 
         def back() -> None:
             for box, before in boxes:
@@ -125,6 +167,11 @@ class Boxes:
             for array, before in arrays:
                 if array.flags.writeable:
                     array[...] = before
+            for there, before in named:
+                there.update(before)
+            for cell, value in cells:
+                if _content(cell) is not value:
+                    cell.cell_contents = value
             for kind, before in self._classes.items():
                 for name in vars(kind).keys() - before.keys():
                     delattr(kind, name)

@@ -227,7 +227,7 @@ class Replays(Unwatched):
         if state.watch.hooked():
             return f"{hooked_part(state.watch.model)} has hooks, which a replayed graph would not call"
         if not batch.untouched():
-            return "features of its batch need gradients, or attributes of its graphs were replaced"
+            return "features of its batch need gradients, or attributes of it were added or replaced"
         if torch._C._autograd._top_saved_tensors_default_hooks(False) is not None:
             return "what it saves for its backward pass is asked for (by checkpointing, say)"
         if process_group() is not None and any(m.training and isinstance(m, _BatchNorm) for m in state.watch.modules):
