@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
-from loops import batches_of, model_of, replays_of, warmed
+from loops import Net, batches_of, model_of, replays_of, trained, warmed
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
@@ -67,3 +68,11 @@ def test_reentrant_checkpoints_are_refused_as_ever(compiled: Any, device: str, o
     start = torch.zeros((), dtype=torch.float64, device=device, requires_grad=True)
     with pytest.raises(TypeError, match="checkpoint with use_reentrant=False"):
         checkpoint(lambda zero: model(batch) + zero, start, use_reentrant=True)
+
+
+def test_what_changes_from_call_to_call_is_said(same_loop: Callable[..., Any]) -> None:
+    def anneal(model: Any, step: int) -> None:
+        model.scale = float(step)
+
+    outcome = same_loop(Net, partial(trained, before=anneal), 20)
+    assert outcome.replays.replayed == 0 and len(outcome.told) == 1 and "Net.scale changes from call to call" in outcome.told[0]

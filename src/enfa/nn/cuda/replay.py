@@ -136,6 +136,7 @@ class Replays(Unwatched):
         self._told: set[str] = set()
         self._off = False
         self._restless = 0  # eager calls in a row that changed the module
+        self._new = 0  # calls in a row that found it other than ever before
         self._lock = RLock()
 
     def __deepcopy__(self, memo: Any) -> Replays:
@@ -217,9 +218,13 @@ class Replays(Unwatched):
             if state.watch.model is model and state.watch.same():
                 if number:
                     self.states.insert(0, self.states.pop(number))
+                self._new = 0
                 return state
         if any(map(nn.parameter.is_lazy, model.parameters())):
             return None
+        self._new += 1
+        if self._new > 2 * STATES:
+            self._tell(model, f"{self.states[0].watch.changed()} changes from call to call")
         self.states = [_State(model), *self.states[: STATES - 1]]
         return self.states[0]
 
