@@ -117,7 +117,6 @@ class _Four(Net):
 
 UNREAD: dict[str, tuple[Any, dict[str, Any]]] = {
     "weight decay": (Headed, {"optimiser": partial(torch.optim.AdamW, weight_decay=0.1), "read": lambda outs: outs[0]}),
-    "momentum": (Headed, {"optimiser": torch.optim.Adam, "read": lambda outs: outs[1]}),
     "not finite": (_Steep, {"read": lambda outs: outs[0]}),
 }
 

@@ -241,3 +241,38 @@ def test_parameters_that_are_not_there_yet(same_loop: Callable[..., Any]) -> Non
 
     outcome = same_loop(Lazy, lambda model, every: [model(batch).detach() for batch in every])
     assert outcome.replays.replayed == 4 and not outcome.told
+
+
+class _Beside(Net):
+    """A number in a tensor that stays on the CPU. A GPU has it as it was when the graph was captured."""
+
+    def __init__(self, counts: bool) -> None:
+        super().__init__()
+        self.counts, self.beside = counts, torch.ones((), dtype=torch.float64)
+
+    def forward(self, bag: Any) -> Any:
+        if self.counts:
+            self.beside += 1
+        return super().forward(bag) * self.beside
+
+
+@pytest.mark.parametrize("counts", [True, False])
+def test_a_tensor_that_stays_on_the_cpu(counts: bool, device: str, same_loop: Callable[..., Any]) -> None:
+    def anneal(model: Any, step: int) -> None:
+        if step == 3 and not counts:
+            model.beside.mul_(0.5)
+
+    outcome = same_loop(lambda: _Beside(counts), lambda m, every: (trained(m, every, before=anneal), m.beside))
+    assert outcome.replays.replayed == (5 if device == "cpu" else 0 if counts else 4)
+
+
+def test_a_part_that_is_compiled(same_loop: Callable[..., Any]) -> None:
+    """It is a module that keeps no ``training`` of its own."""
+
+    class Compiled(Net):
+        def __init__(self) -> None:
+            super().__init__()
+            self.head = torch.compile(self.head, backend="eager")
+
+    outcome = same_loop(Compiled, trained)
+    assert outcome.replays.replayed in (0, 5) and bool(outcome.told) == (outcome.replays.replayed == 0)

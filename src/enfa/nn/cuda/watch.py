@@ -43,10 +43,12 @@ class Watch:
         self._lengths = [len(d) for d in self._dicts]
         names = [[name for name in d if name not in _TORCH] for d in own]
         # of one name it would give no tuple
-        self._own = [(itemgetter(*of, "training"), d) for of, d in zip(names, own)]
+        self._own = [(itemgetter(*of, "_is_full_backward_hook"), d) for of, d in zip(names, own)]
         self._held = [d for d in held if d]
         self._values = self._now()
-        self._names = [f"{type(m).__name__}.{name}" for m, of in zip(self.modules, names) for name in (*of, "training")]
+        self._names = [
+            f"{type(m).__name__}.{name}" for m, of in zip(self.modules, names) for name in (*of, "_is_full_backward_hook")
+        ]
         self.tensors = [t for m in self.modules for t in (*m._parameters.values(), *m._buffers.values()) if t is not None]
         self._kinds = list(map(type, self.modules))
         self.boxes = Boxes(self._values, self._kinds)
