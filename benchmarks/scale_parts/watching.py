@@ -73,7 +73,9 @@ def _timed(work: Callable[..., Any], args: tuple, times: Any) -> None:
     times.put({"seconds": seconds, "cpu_s": sum(one.ru_utime + one.ru_stime for one in used)})
 
 
-def rates(folder: Path, graphs: dict[str, int], windows: int, clock: list[tuple[float, float]]) -> tuple[list[float], list[float]]:
+def rates(
+    folder: Path, graphs: dict[str, int], windows: int, clock: list[tuple[float, float]]
+) -> tuple[list[float], list[float]]:
     """Graphs per second and per CPU second from the first shard to the last, as their files were written, in so many windows.
     What else the machine does lowers the first and hardly the second."""
     done = np.sort([(folder / name).stat().st_mtime for name in graphs])
