@@ -128,7 +128,7 @@ def main() -> None:
     parser.add_argument("--graphs", type=int, default=128)
     parser.add_argument("--checked", type=int, default=20, help="graphs whose outputs are compared")
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile of theirs out")
-    parser.add_argument("--out", type=Path, default=Path("results/gpu"))
+    parser.add_argument("--out", type=Path, default=Path("results") / ("gpu" if torch.cuda.is_available() else "cpu"))
     args = parser.parse_args()
     zinc = load("ZINC", args.data)
     graphs = [zinc.graphs[int(i)] for i in zinc.split()["train"][: max(args.graphs, args.checked)]]
@@ -149,9 +149,9 @@ def main() -> None:
             one["steps"] = times(peer, graphs[: args.graphs], not args.no_compile)
             for step, found in one["steps"].items():
                 print(f"  {step:24}", {k: v if isinstance(v, str) else round(v, 3) for k, v in found.items()}, flush=True)
-            result["peers"][peer.name] = one
-            args.out.mkdir(parents=True, exist_ok=True)
-            (args.out / "peers.json").write_text(json.dumps(result, indent=1) + "\n")
+        result["peers"][peer.name] = one
+        args.out.mkdir(parents=True, exist_ok=True)
+        (args.out / "peers.json").write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":
