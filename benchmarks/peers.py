@@ -4,11 +4,12 @@
     git clone https://github.com/beabevi/ESAN; git clone https://github.com/GraphPKU/PygHO
     PYTHONPATH=src python benchmarks/peers.py --data FOLDER --esan ESAN --pygho PygHO --swl SWL --sun SUN --minutes 5
 
-FOLDER holds the datasets as .npz files. Nothing of theirs is in this repository: their folders are read where they are. The same
-graphs, sizes, loss and optimiser (Adam, fused) for both: ESAN and PygHO on those of benchmarks/gpu.py, the others on ZINC. Theirs
-runs eagerly, under torch.compile, and each of these as a CUDA graph, which we capture, where that can be done; ours captured and
-eagerly. Without a GPU only outputs and gradients are compared. What their code imports and is not installed is stood in for, and
-named. Each peer runs in a process of its own, which ends when its minutes are over; peers.json is written after every figure.
+FOLDER holds the datasets as .npz files. Nothing of theirs is in this repository: their folders are read where they are. The
+same graphs, sizes, loss and optimiser (Adam, fused) for both: ESAN and PygHO on those of benchmarks/gpu.py, the others on
+ZINC. Theirs runs eagerly, under torch.compile, and each of these as a CUDA graph, which we capture, where that can be done;
+ours captured and eagerly. Without a GPU only outputs and gradients are compared. What their code imports and is not installed
+is stood in for, and named. Each peer runs in a process of its own, which ends when its minutes are over; peers.json is
+written after every figure.
 """
 
 from __future__ import annotations
@@ -36,7 +37,11 @@ GPU = torch.cuda.is_available()
 
 
 def away(peer: Peer, count: int) -> dict[str, float]:
-    """The largest difference of outputs and of gradients, relative to the largest of theirs; in float64, in training."""
+    """The largest difference of outputs and of gradients, relative to the largest of theirs; in float64, in training.
+
+    As ``enfa.testing`` has it, a gradient is measured against its largest entry, at least a hundredth of the largest of all:
+    that of a bias in front of BatchNorm is zero but for rounding.
+    """
     device, graphs = "cuda" if GPU else "cpu", peer.graphs[:count]
     theirs, ours = peer.theirs.double().train(), peer.ours.double().train()
     peer.pairs.copy()
@@ -47,11 +52,14 @@ def away(peer: Peer, count: int) -> dict[str, float]:
         found.square().sum().backward()
         for parameter, other in zip(model.parameters(), there.parameters()):
             parameter.grad = None if other.grad is None else other.grad.cpu()
-    result = {"outputs": float((out.reshape(own.shape) - own).detach().abs().max() / out.detach().abs().max()), "gradients": 0.0}
-    for parts, b, turned in peer.pairs.parameters:
-        a = torch.cat([_grad(part) for part in parts])
-        far = (turned(a) - _grad(b)).abs().max() / a.abs().max().clamp(min=1e-3)
-        result["gradients"] = max(result["gradients"], float(far))
+    result = {
+        "outputs": float((out.reshape(own.shape) - own).detach().abs().max() / out.detach().abs().max()),
+        "gradients": 0.0,
+    }
+    pairs = [(torch.cat([_grad(part) for part in parts]), _grad(b), turned) for parts, b, turned in peer.pairs.parameters]
+    least = 0.01 * max(float(a.abs().max()) for a, _, _ in pairs)
+    for a, b, turned in pairs:
+        result["gradients"] = max(result["gradients"], float((turned(a) - b).abs().max()) / max(float(a.abs().max()), least))
     for model in (theirs, ours):
         model.zero_grad()
         model.float()
@@ -106,7 +114,11 @@ def one_peer(name: str, args: argparse.Namespace) -> None:
     for peer in LOADERS[name](folder, args.data, max(args.graphs, args.checked), args.cases):
         if args.policies and not any(peer.name.endswith(policy) for policy in args.policies):
             continue
-        one: dict[str, Any] = {"commit": version(folder), "stood in for": peer.stood_in, "checked": min(args.checked, len(peer.graphs))}
+        one: dict[str, Any] = {
+            "commit": version(folder),
+            "stood in for": peer.stood_in,
+            "checked": min(args.checked, len(peer.graphs)),
+        }
         one["away"] = away(peer, args.checked)
         print(f"{peer.name}: away {one['away']}", flush=True)
         results.write(peer.name, one)
@@ -120,8 +132,8 @@ def one_peer(name: str, args: argparse.Namespace) -> None:
                     return
                 found = timed.measure(measure)
                 one.setdefault("steps", {})[measure] = found
-                print(f"  {timed.peer.name:36} {measure:34}", {k: round(v, 3) if isinstance(v, float) else v for k, v in found.items()},
-                      flush=True)  # fmt: skip
+                shown = {k: round(v, 3) if isinstance(v, float) else v for k, v in found.items()}
+                print(f"  {timed.peer.name:36} {measure:34}", shown, flush=True)
                 results.write(timed.peer.name, one)
             gc.collect()
 

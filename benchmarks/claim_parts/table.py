@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from claim_parts.kinds import Given, Made, Said
+from claim_parts.kinds import ROOT, Given, Made, Said
 
 CPU, GPU = "results/cpu", "results/gpu"
+PEERS = [f"{GPU}/peers.json"] * (ROOT / GPU / "peers.json").exists()
 
 
 def _part(found: Any, name: str) -> dict[str, Any]:
@@ -79,8 +80,8 @@ MADE = [
     Made(
         "README.md",
         "the tables under Figures",
-        "benchmarks/step.py --sample both, benchmarks/compile.py, benchmarks/gpu.py; then benchmarks/readme.py",
-        (f"{CPU}/step.json", f"{CPU}/compile.json", f"{GPU}/steps.json", "docs/report-gpu/results/time.json"),
+        "benchmarks/step.py --sample both, compile.py, gpu.py and peers.py there; then benchmarks/readme.py",
+        (f"{CPU}/step.json", f"{CPU}/compile.json", f"{GPU}/steps.json", "docs/report-gpu/results/time.json", *PEERS),
         "tests/test_readme.py",
         "<!-- figures: benchmarks/readme.py -->",
         "<!-- end of figures -->",

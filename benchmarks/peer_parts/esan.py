@@ -1,11 +1,11 @@
 """DS-GNN in its authors' code (github.com/beabevi/ESAN), on the graphs and in the sizes of benchmarks/gpu.py.
 
-Theirs is their DSnetwork around their GNN: ``originalgin`` where the case has GIN, ``gin`` (GINE with an MLP twice as wide inside, a
-mean over nodes and no last ReLU) where it has GINE; no dropout; the head that they take for ZINC (``invariant``). Ours is the same
-network on the verbs of a bag. Their node deletion is used as it is; node marking is a policy on their ``Graph2Subgraph``, with the
-mark before the features. A newer PyG passes ``__inc__`` a further argument and shifts what has "batch" in its name: theirs is made
-to do as with the PyG that it was written for. For torch.compile and CUDA graphs, pools and scatters are told their sizes, which
-their code would count on the GPU.
+Theirs is their DSnetwork around their GNN: ``originalgin`` where the case has GIN, ``gin`` (GINE with an MLP twice as wide
+inside, a mean over nodes and no last ReLU) where it has GINE; no dropout; the head that they take for ZINC (``invariant``).
+Ours is the same network on the verbs of a bag. Their node deletion is used as it is; node marking is a policy on their
+``Graph2Subgraph``, with the mark before the features. A newer PyG passes ``__inc__`` a further argument and shifts what has
+"batch" in its name: theirs is made to do as with the PyG that it was written for. For torch.compile and CUDA graphs, pools
+and scatters are told their sizes, which their code would count on the GPU.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def transform_of(data: Any, policy: str) -> Any:
                 mark = graph.x.new_zeros(len(graph.x), 1)
                 mark[i] = 1
                 found.append(Data(
-                    x=torch.hstack([mark, graph.x]), edge_index=graph.edge_index, edge_attr=graph.edge_attr, num_nodes=graph.num_nodes,
-                    subgraph_idx=torch.tensor(i), subgraph_node_idx=torch.arange(graph.num_nodes or 0),
+                    x=torch.hstack([mark, graph.x]), edge_index=graph.edge_index, edge_attr=graph.edge_attr,
+                    subgraph_idx=torch.tensor(i), subgraph_node_idx=torch.arange(len(mark)), num_nodes=len(mark),
                 ))  # fmt: skip
             return found
 

@@ -1,13 +1,15 @@
 """A DS-GNN on the operators of PygHO (github.com/GraphPKU/PygHO), on the graphs and in the sizes of benchmarks/gpu.py.
 
-PygHO is a library of operators, and has no DS-GNN: the one here is ours (``enfa.DSGNN``) with its rows in their SparseTensor, all pairs
-of each graph as tuples, messages by their ``OpMessagePassingOnSubg2D`` (for GINE with a message function), sums over nodes by their
-``OpPoolingSubg2D``, tuples and indices precomputed by their ``sp_datapreprocess``. For CUDA graphs their ``torch_scatter_reduce`` makes
-its zeros by ``new_zeros``, since an index given as a list is copied to the GPU, which cannot be captured.
+PygHO is a library of operators, and has no DS-GNN: the one here is ours (``enfa.DSGNN``) with its rows in their SparseTensor,
+all pairs of each graph as tuples, messages by their ``OpMessagePassingOnSubg2D`` (for GINE with a message function), sums
+over nodes by their ``OpPoolingSubg2D``, tuples and indices precomputed by their ``sp_datapreprocess``. For torch.compile and
+CUDA graphs their ``torch_scatter_reduce`` makes its zeros by ``new_zeros``: an index given as a list is copied to the GPU,
+which cannot be captured.
 """
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -52,7 +54,8 @@ class Theirs(nn.Module):
         widths = [ours.encoder.out_channels, *[w] * (case.layers - 1)]
         self.edges = nn.ModuleList(nn.Linear(w, width) for width in widths) if gine else None
         self.mlps = nn.ModuleList(
-            nn.Sequential(nn.Linear(n, w), nn.BatchNorm1d(w), nn.ReLU(), nn.Linear(w, w), nn.BatchNorm1d(w), nn.ReLU()) for n in widths
+            nn.Sequential(nn.Linear(n, w), nn.BatchNorm1d(w), nn.ReLU(), nn.Linear(w, w), nn.BatchNorm1d(w), nn.ReLU())
+            for n in widths
         )
         self.pool = ops.OpPoolingSubg2D("S", "sum")
         pooled, out = w * (case.layers if case.jk == "concat" else 1), ours.head[3].out_features
@@ -61,7 +64,11 @@ class Theirs(nn.Module):
 
     def forward(self, batch: Any) -> Tensor:
         adjacency, tuples = batch.A, batch.X
-        x = batch.x.to(self.head[0].weight.dtype) if self.atoms is None else sum(table(batch.x[:, i]) for i, table in enumerate(self.atoms))
+        x = (
+            batch.x.to(self.head[0].weight.dtype)
+            if self.atoms is None
+            else sum(table(batch.x[:, i]) for i, table in enumerate(self.atoms))
+        )
         bonds = None
         if self.bonds is not None:
             bonds = adjacency.tuplewiseapply(lambda kinds: sum(table(kinds[:, i]) for i, table in enumerate(self.bonds)))  # type: ignore[arg-type]
@@ -131,7 +138,7 @@ class _Batch:
         self.batch, self.sparse = batch, sparse
 
     def to(self, device: str) -> Any:
-        return self.sparse.batch2sparse(self.batch.to(device))
+        return self.sparse.batch2sparse(copy.copy(self.batch).to(device))
 
 
 def _pairs(theirs: Theirs, ours: Any) -> Pairs:

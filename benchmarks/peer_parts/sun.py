@@ -24,7 +24,13 @@ UNUSED = {
 
 
 def load(
-    folder: Path, data: Path, count: int, cases: Sequence[str] = (), width: int = 64, layers: int = 6, policy: str = "ego_nets_plus"
+    folder: Path,
+    data: Path,
+    count: int,
+    cases: Sequence[str] = (),
+    width: int = 64,
+    layers: int = 6,
+    policy: str = "ego_nets_plus",
 ) -> Iterator[Peer]:
     stood_in = stand_in(
         torch_scatter=SCATTER, torch_sparse={"matmul": None, "coalesce": None}, ogb__graphproppred__mol_encoder=OGB,
