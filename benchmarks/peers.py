@@ -17,11 +17,11 @@ from __future__ import annotations
 import argparse
 import copy
 import datetime
-import gc
 import json
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -107,9 +107,23 @@ def _code() -> str:
 
 
 def one_peer(name: str, args: argparse.Namespace) -> None:
-    """All cases of a peer: their exactness and plain steps first, then what takes long to compile."""
+    """All cases of a peer: of each its exactness and plain steps, then of all what takes long to compile."""
     folder, end = getattr(args, name), time.monotonic() + 60 * args.minutes
     results, waiting = Results(args.out / "peers.json", args.graphs), []
+
+    def times(timed: Timed, one: dict[str, Any], measures: Sequence[str]) -> bool:
+        """Whether there was time for all of it."""
+        for measure in measures:
+            if time.monotonic() > end:
+                print(f"{name}: {args.minutes} minutes are over", flush=True)
+                return False
+            found = timed.measure(measure)
+            one.setdefault("steps", {})[measure] = found
+            shown = {k: round(v, 3) if isinstance(v, float) else v for k, v in found.items()}
+            print(f"  {timed.peer.name:36} {measure:34}", shown, flush=True)
+            results.write(timed.peer.name, one)
+        return True
+
     torch.manual_seed(0)
     for peer in LOADERS[name](folder, args.data, max(args.graphs, args.checked), args.cases):
         if args.policies and not any(peer.name.endswith(policy) for policy in args.policies):
@@ -124,18 +138,11 @@ def one_peer(name: str, args: argparse.Namespace) -> None:
         results.write(peer.name, one)
         if GPU:
             waiting.append((Timed(peer, args.graphs), one))
-    for measures in MEASURES if args.compile else MEASURES[:1]:
-        for timed, one in waiting:
-            for measure in measures:
-                if time.monotonic() > end:
-                    print(f"{name}: {args.minutes} minutes are over", flush=True)
-                    return
-                found = timed.measure(measure)
-                one.setdefault("steps", {})[measure] = found
-                shown = {k: round(v, 3) if isinstance(v, float) else v for k, v in found.items()}
-                print(f"  {timed.peer.name:36} {measure:34}", shown, flush=True)
-                results.write(timed.peer.name, one)
-            gc.collect()
+            if not times(*waiting[-1], MEASURES[0]):
+                return
+    for timed, one in waiting if args.compile else ():
+        if not times(timed, one, MEASURES[1]):
+            return
 
 
 def main() -> None:
