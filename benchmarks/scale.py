@@ -9,7 +9,7 @@
 Node marking, 6 layers, GINE. Claims: ZINC-full (249,456 molecules) in 150 s and 4 GiB of all processes together; millions in
 4 GiB, at a rate that the last shards keep within 20% of the first; whatever is killed (a worker, or the whole compile, with
 SIGKILL at ten places each), the folder holds the same bytes in the end; two Dask workers are 1.7 times as fast as one.
-Memory is that of each process with its share of common pages, sampled ten times a second and added up.
+Memory is that of each process with its share of common pages, sampled four times a second and added up.
 """
 
 from __future__ import annotations
@@ -35,15 +35,16 @@ QUICK = {"zinc": 600, "millions": 600, "kills": 200, "dask": 400}
 def _watched(work: Callable[..., Any], args: Any, graphs: int, folder: Path) -> dict[str, Any]:
     """A compile into ``folder``, which may hold some of it."""
     size = args.shard_size
-    found = watched(work, str(data_folder(args.data)), str(folder), graphs, args.workers, size)
+    found, clock = watched(work, str(data_folder(args.data)), str(folder), graphs, args.workers, size)
     manifest = Manifest.read(Folder(folder))
     counts = {shard.file: shard.graphs for shard in manifest.shards}
-    windows = rates(folder, counts, min(20, max(len(counts) // 4, 1)))
+    windows, by_cpu = rates(folder, counts, min(20, max(len(counts) // 4, 1)), clock)
     return {
         "workers": args.workers, "shard_size": size, "shards": len(counts), **{k: round(v, 2) for k, v in found.items()},
         "graphs_per_s": round(graphs / found["seconds"]), "graphs_per_cpu_s": round(graphs / found["cpu_s"]),
         "bytes": sum(shard.bytes for shard in manifest.shards), "rows": sum(sum(shard.rows) for shard in manifest.shards),
         "rates": windows, "last_to_first": round(windows[-1] / windows[0], 2),
+        "cpu_rates": by_cpu, "cpu_last_to_first": round(by_cpu[-1] / by_cpu[0], 2),
     }  # fmt: skip
 
 

@@ -6,7 +6,8 @@
     python benchmarks/scale_read.py --quick
 
 Claims, node marking, 6 layers, GINE: batches of 128 out of windows of shards are cut at least 0.8 times as fast as out of one
-table in memory; an epoch takes no more memory than was given, beside what Python and PyTorch take. Times are CPU time: cutting
+table in memory; an epoch takes no more memory than was given, beside what Python and PyTorch take and 1/10
+for batches and the order of graphs. Times are CPU time: cutting
 is that of the thread that cuts; reading is the rest, which other threads do ahead. Each part runs in a process of its own.
 """
 
@@ -126,7 +127,7 @@ def main() -> None:
         *([] if args.folder else [["one table", f"{entry['one_cut_ms']:.2f}", "", f"{entry['one_rows']:,.0f}",
                                    f"{entry['one_peak_mb']:,.0f}"]]),
     ])  # fmt: skip
-    kept = {"memory": entry["peak_mb"] - entry["start_mb"] <= entry["memory_gib"] * 2**30 / 1e6}
+    kept = {"memory": entry["peak_mb"] - entry["start_mb"] <= 1.1 * entry["memory_gib"] * 2**30 / 1e6}
     if args.folder is None:
         kept["speed"] = entry["cut_ratio"] >= LIMIT
         print(f"cut {entry['cut_ratio']:.2f} times as fast as out of one table")

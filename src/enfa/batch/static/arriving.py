@@ -85,6 +85,8 @@ class OnDevice:
         own = self.__dict__
         if "_more" in own or ("graph_ids" in own and _version(own["graph_ids"]) not in (None, 0)):
             return False
+        if "_relabelled" in own and "bucket" in own and (own["y"] is None) != (own["bucket"].part("y") is None):
+            return False  # a model may ask whether there are any
         if "x_rows" not in own:  # nobody has looked
             return True
         names, there = own["graph_attr"], own["_graph_attr"]

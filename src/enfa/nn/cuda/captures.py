@@ -71,8 +71,9 @@ def captured(model: nn.Module) -> nn.Module:
     Models of this package do it by themselves, and come back as they are. Each bucket's first batch runs eagerly, its second is
     captured, forwards and backwards, all others are replayed. What cannot be captured runs eagerly, with one warning that says
     why: hooks; a forward that changes attributes, draws on the CPU or waits for the GPU; checkpointing; features that need
-    gradients. Attributes that Python reads (a dropout probability, ``training``) may change at any time: the model is then
-    captured again. What a module keeps in lists and dictionaries of its own is read when it is captured, and not later.
+    gradients. What Python reads (a dropout probability, ``training``, lists, dictionaries and objects that a module holds,
+    attributes of classes, numbers and lists among the globals that its methods name) may change at any time: the model is then
+    captured again.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"Expected a torch.nn.Module to capture, got {type(model).__name__}")

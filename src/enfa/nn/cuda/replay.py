@@ -19,9 +19,10 @@ from torch.autograd.function import once_differentiable
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from enfa.batch.static.arriving import OnDevice
+from enfa.nn.cuda.boxes import Unwatched
 from enfa.nn.cuda.record import Recorder, recorder
 from enfa.nn.cuda.run import Run
-from enfa.nn.cuda.watch import Unwatched, Watch, ambient, hooked_part, watched_elsewhere
+from enfa.nn.cuda.watch import Watch, ambient, hooked_part, watched_elsewhere
 from enfa.nn.ops.norm import process_group
 
 __all__ = ["Replays"]
@@ -135,6 +136,7 @@ class Replays(Unwatched):
         self._told: set[str] = set()
         self._off = False
         self._restless = 0  # eager calls in a row that changed the module
+        self._new = 0  # calls in a row that found it other than ever before
         self._lock = RLock()
 
     def __deepcopy__(self, memo: Any) -> Replays:
@@ -175,9 +177,9 @@ class Replays(Unwatched):
         return result
 
     def _found(self, model: nn.Module, call: Callable[[Any], Any], batch: Any, records: Recorder) -> tuple[Any] | None:
-        if any(map(nn.parameter.is_lazy, model.parameters())):
-            return None
         state = self._state(model)
+        if state is None:
+            return None
         why = self._why_not(state, batch)
         if why:
             self._tell(model, why)
@@ -211,12 +213,18 @@ class Replays(Unwatched):
             return (run.result(run.forward(staged)),)
         return (run.result(_apply(run, place.take(), staged, *run.used)),)
 
-    def _state(self, model: nn.Module) -> _State:
+    def _state(self, model: nn.Module) -> _State | None:
         for number, state in enumerate(self.states):
             if state.watch.model is model and state.watch.same():
                 if number:
                     self.states.insert(0, self.states.pop(number))
+                self._new = 0
                 return state
+        if any(map(nn.parameter.is_lazy, model.parameters())):
+            return None
+        self._new += 1
+        if self._new > 2 * STATES:
+            self._tell(model, f"{self.states[0].watch.changed()} changes from call to call")
         self.states = [_State(model), *self.states[: STATES - 1]]
         return self.states[0]
 
@@ -224,11 +232,13 @@ class Replays(Unwatched):
         if state.watch.hooked():
             return f"{hooked_part(state.watch.model)} has hooks, which a replayed graph would not call"
         if not batch.untouched():
-            return "features of its batch need gradients, or attributes of its graphs were replaced"
+            return "features of its batch need gradients, or attributes of it were added or replaced"
         if torch._C._autograd._top_saved_tensors_default_hooks(False) is not None:
             return "what it saves for its backward pass is asked for (by checkpointing, say)"
         if process_group() is not None and any(m.training and isinstance(m, _BatchNorm) for m in state.watch.modules):
             return "its BatchNorm takes sums over processes, which would all have to capture it at the same time"
+        if state.watch.boxes.countless:
+            return "it holds too many objects of its own, any of which may change"
         if not state.leaves:
             return "some of its weights are computed from others"
         return ""

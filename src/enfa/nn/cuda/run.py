@@ -19,6 +19,7 @@ from torch.utils._pytree import LeafSpec, tree_flatten, tree_unflatten
 
 from enfa.batch.static.arriving import Staged
 from enfa.nn.cuda.aliases import aliased
+from enfa.nn.cuda.boxes import put_back
 from enfa.nn.cuda.record import Recorder
 from enfa.nn.cuda.seeds import Seeds, seeded
 from enfa.nn.cuda.side_stream import aside
@@ -38,9 +39,12 @@ class _Labels:
     def _refuse(self, *_: Any, **__: Any) -> Any:
         raise Uncapturable("it reads labels")
 
-    __getattr__ = __torch_function__ = __getitem__ = __len__ = __iter__ = __bool__ = __float__ = __int__ = _refuse
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = __invert__ = _refuse
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __and__ = __or__ = __matmul__ = __rmatmul__ = _refuse  # type: ignore[assignment]
+    __getattr__ = __torch_function__ = __getitem__ = __setitem__ = __len__ = __iter__ = __contains__ = _refuse
+    __bool__ = __float__ = __int__ = __index__ = __neg__ = __invert__ = __abs__ = _refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = _refuse
+    __floordiv__ = __mod__ = __and__ = __or__ = __xor__ = __matmul__ = __rmatmul__ = _refuse
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse  # type: ignore[assignment]
+    __class__ = property(_refuse)  # type: ignore[assignment]  # isinstance
     __hash__ = None  # type: ignore[assignment]
 
 
@@ -180,7 +184,7 @@ def _as_it_was(model: nn.Module) -> Iterator[None]:
     buffers = watch.tensors + watch.loose
     kept = [b.detach().clone() for b in buffers]
     drawn, numbers, others = torch.get_rng_state(), random.getstate(), _elsewhere(watch)
-    held = [(box, copy(box)) for box in watch.holders]
+    held, boxes_back = [(box, copy(box)) for box in watch.holders], watch.boxes.kept()
     try:
         yield
     finally:
@@ -192,7 +196,8 @@ def _as_it_was(model: nn.Module) -> Iterator[None]:
         unlike = not torch.equal(torch.get_rng_state(), drawn) or random.getstate() != numbers or _elsewhere(watch, others)
         changed = "" if watch.same() else watch.changed()
         for box, before in held:
-            _put_back(box, before)
+            put_back(box, before)
+        boxes_back()
         torch.set_rng_state(drawn)
         random.setstate(numbers)
     if changed:
@@ -210,6 +215,8 @@ def _elsewhere(watch: Watch, before: list[Any] | None = None) -> Any:
             ways.append((value.get_state, value.set_state))
         elif isinstance(value, random.Random):
             ways.append((value.getstate, value.setstate))
+        elif isinstance(value, np.random.RandomState):
+            ways.append((value.get_state, value.set_state))
         elif isinstance(value, np.random.Generator):
             bits = value.bit_generator
             ways.append((partial(getattr, bits, "state"), partial(setattr, bits, "state")))
@@ -226,11 +233,3 @@ def _text(state: Any) -> str:
     if isinstance(state, tuple):
         return repr([_text(part) for part in state])
     return repr(state.tolist() if isinstance(state, (Tensor, np.ndarray)) else state)
-
-
-def _put_back(box: Any, before: Any) -> None:
-    if isinstance(box, list):
-        box[:] = before
-    elif list(box) != list(before) or not all(box[k] is before[k] for k in before):
-        box.clear()
-        box.update(before)

@@ -18,40 +18,17 @@ from torch.autograd import forward_ad
 from torch.nn.modules import module as of_torch
 from torch.utils._device import DeviceContext
 
+from enfa.nn.cuda.boxes import SIMPLE, Boxes, alike
 from enfa.nn.triton import matmul_precision
 
 __all__ = ["Watch", "ambient", "hooked_part", "leaves_of", "watched_elsewhere"]
 
-_SIMPLE = (bool, int, float, str, bytes, type(None))
 _HELD = ("_parameters", "_buffers", "_modules")
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _GLOBAL = ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks", "_global_backward_pre_hooks")
 _TORCH = vars(nn.Module()).keys() - {"training"}
 _learns = attrgetter("requires_grad")
-_dtype = attrgetter("dtype")
-
-
-def _box(value: Any) -> bool:
-    """Whether a value holds others that may change: a list, say, or somebody's object."""
-    if isinstance(value, (list, dict, set)):
-        return True
-    return hasattr(value, "__dict__") and not isinstance(value, (nn.Module, Tensor, type, Unwatched)) and not callable(value)
-
-
-def _inside(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        return [*value.keys(), *value.values()]
-    return list(value) if isinstance(value, (list, set)) else list(vars(value).values())
-
-
-def _alike(now: list[Any], before: list[Any]) -> bool:
-    return len(now) == len(before) and all(
-        a is b or (type(a) is type(b) and type(a) in _SIMPLE and a == b) for a, b in zip(now, before)
-    )
-
-
-class Unwatched:
-    """What a module keeps that is no part of it."""
+_dtype, _version = attrgetter("dtype"), attrgetter("_version")
 
 
 class Watch:
@@ -66,20 +43,23 @@ class Watch:
         self._lengths = [len(d) for d in self._dicts]
         names = [[name for name in d if name not in _TORCH] for d in own]
         # of one name it would give no tuple
-        self._own = [(itemgetter(*of, "training"), d) for of, d in zip(names, own)]
+        self._own = [(itemgetter(*of, "_is_full_backward_hook"), d) for of, d in zip(names, own)]
         self._held = [d for d in held if d]
         self._values = self._now()
-        self._names = [f"{type(m).__name__}.{name}" for m, of in zip(self.modules, names) for name in (*of, "training")]
+        self._names = [
+            f"{type(m).__name__}.{name}" for m, of in zip(self.modules, names) for name in (*of, "_is_full_backward_hook")
+        ]
         self.tensors = [t for m in self.modules for t in (*m._parameters.values(), *m._buffers.values()) if t is not None]
-        self.values = self._values
-        boxes = [v if isinstance(v, (list, dict)) else vars(v) for v in self._values if _box(v) and not isinstance(v, set)]
-        self.holders = own + held + boxes  # whose contents a rehearsal must leave as they were
-        self.loose = [v for v in self._values if isinstance(v, Tensor) and not any(v is t for t in self.tensors)]
-        self._places = [t.data_ptr() for t in self.tensors]
-        self._strides = [t.stride() for t in self.tensors]
-        self._dtypes = [t.dtype for t in self.tensors]
-        self._boxes = [(v, _inside(v)) for v in self._values if _box(v)]
-        self._learn = [t.requires_grad for t in self.tensors]
+        self._kinds = list(map(type, self.modules))
+        self.boxes = Boxes(self._values, self._kinds)
+        self.values = self._values + self.boxes.values
+        self.holders = own + held  # whose contents a rehearsal must leave as they were
+        there = {id(t) for t in self.tensors}
+        self.loose = list({id(v): v for v in self.values if isinstance(v, Tensor) and id(v) not in there}.values())
+        self._every = self.tensors + self.loose
+        # which a device reads when a graph is captured, and not when it is replayed
+        self._fixed = [t for t in self._every if t.device.type == "cpu"] if any(not t.is_cpu for t in self.tensors) else []
+        self._about = self._tensors_now()
         self._hooks = [m.__dict__[name] for m in self.modules for name in _HOOKS if name in m.__dict__]
         self._hooks += [vars(of_torch)[name] for name in _GLOBAL if name in vars(of_torch)]
 
@@ -101,17 +81,18 @@ class Watch:
             return False
         if not all(map(is_, now, self._values)) and not self._equal(now):
             return False
-        return (
-            list(map(Tensor.data_ptr, self.tensors)) == self._places
-            and list(map(_learns, self.tensors)) == self._learn
-            and list(map(Tensor.stride, self.tensors)) == self._strides
-            and list(map(_dtype, self.tensors)) == self._dtypes
-            and all(_alike(_inside(box), inside) for box, inside in self._boxes)
-        )
+        return self._tensors_now() == self._about and list(map(type, self.modules)) == self._kinds and self.boxes.same()
+
+    def _tensors_now(self) -> list[Any]:
+        every = self._every
+        return [
+            *map(Tensor.data_ptr, every), *map(_learns, every), *map(Tensor.stride, every), *map(_dtype, every),
+            *map(_version, self._fixed),
+        ]  # fmt: skip
 
     def _equal(self, now: list[Any]) -> bool:
         """Whether values that were put in the place of others are the same numbers or words."""
-        same = all(a is b or (type(a) is type(b) and type(a) in _SIMPLE and a == b) for a, b in zip(now, self._values))
+        same = alike(now, self._values)
         if same:
             self._values = now
         return same
@@ -129,8 +110,10 @@ class Watch:
             if len(d) != length:
                 return f"{type(module).__name__}.{list(d)[-1]}"
         for name, before, now in zip(self._names, self._values, self._now()):
-            if now is not before and not (type(now) in _SIMPLE and now == before):
+            if now is not before and not (type(now) in SIMPLE and now == before):
                 return name
+        if not self.boxes.same():
+            return "what it, its class or its attributes hold"
         return "its parameters or buffers"
 
 
