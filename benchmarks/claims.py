@@ -32,7 +32,7 @@ Where a file has no date, it is that of the commit that brought it.
 """
 UNIT = (
     r"×|times\b|ms\b|µs\b|s\b|seconds?\b|minutes?\b|hours?\b|[kMG]B\b|[KMG]iB\b|TB\b|TFLOP|%|bytes\b|million\b|billion\b|"
-    r"percent\b|joules?\b|J\b"
+    r"percent\b|joules?\b|J\b|(?:graphs|rows|batches) (?:per|a) (?:CPU )?s(?:econd)?\b"
 )
 WORD = "one|two|three|four|five|six|seven|eight|nine|ten|fifteen|twenty|thirty|forty|fifty|sixty|hundred"
 NUMBER = re.compile(

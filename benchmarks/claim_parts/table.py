@@ -2,78 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any
-
+from claim_parts import numbers
 from claim_parts.kinds import ROOT, Given, Made, Said
 
 CPU, GPU = "results/cpu", "results/gpu"
 PEERS = [f"{GPU}/peers.json"] * (ROOT / GPU / "peers.json").exists()
-
-
-def _part(found: Any, name: str) -> dict[str, Any]:
-    return next(e for e in found["results"] if e["part"] == name)
-
-
-def _policies(found: Any) -> list[str]:
-    few, many = (next(e for e in found["results"] if e["dataset"] == "PROTEINS" and e["policy"] == name)
-                 for name in ("EgoNets(2)", "EgoNets(2, isolate=True)"))  # fmt: skip
-    return [f"{many['edits'] / 1e6:.1f}", f"{few['edits'] / 1e6:.1f}", f"{many['cpu_s']:.1f}", f"{few['cpu_s']:.1f}"]
-
-
-def _large(found: Any, hub: int) -> dict[str, Any]:
-    """The largest graph with continuous features, or the one with a hub."""
-    some = [e for e in found["results"] if e["features"] == "continuous" and e["hub"] == hub and "rows" in e]
-    return max(some, key=lambda e: e["nodes"])
-
-
-def _widths(found: Any) -> list[str]:
-    rows = _large(found, 0)["rows"][0]
-    return [f"{rows / 1e6:.0f}", f"{4 * 4 * 32 * rows / 2**30:.1f}"]  # four tensors of float32, width 32
-
-
-def _hubs(found: Any) -> list[str]:
-    one, stored = _large(found, 20_000), 2**29
-    messages = one["messages"][0]
-    most = one["peak_gib"] * stored / messages
-    return [f"{8 * stored / 2**30:.0f}", f"{most:.0f}", f"{one['peak_gib']:.1f}", f"{messages / 1e9:.2f}"]
-
-
-def _sorted(found: Any) -> list[str]:
-    plain, *others = found["sorted"]
-    rows = max(1 - (1 + e["more"]["8"]) / (1 + plain["more"]["8"]) for e in others)
-    return [f"{100 * rows:.0f}", f"{100 * max(1 - e['batch_rows'] / plain['batch_rows'] for e in others):.1f}"]
-
-
-def _per_graph(found: Any) -> list[str]:
-    """Bytes of a row in one file, rows of a graph in the other: as benchmarks/scale_orders.py has it."""
-    return [f"{found['bytes_per_graph'] / 1e3:.0f}"]
-
-
-def _reads(found: Any) -> list[str]:
-    (one,) = found["results"]
-    beside, start = (one["peak_mb"] - one["start_mb"]) / 1e3, one["start_mb"] / 1e3
-    return [f"{one['memory_gib']:.0f}", f"{beside:.1f}", f"{start:.1f}", *(f"{one[k]:.1f}" for k in ("cut_ms", "one_cut_ms")),
-            f"{one['read_ms']:.0f}"]  # fmt: skip
-
-
-def _apart(found: Any) -> list[str]:
-    most = max(max(one["away"].values()) for one in found["peers"].values())
-    return [f"{most:.0e}".replace("e-0", "e-")]
-
-
-def _quick(report: str) -> list[str]:
-    """As the report's tile and text have it."""
-    (best,) = re.findall(r"^- \*\*([\d.]+)×\*\* faster training step", report, re.MULTILINE)
-    ((count, median),) = re.findall(r"median of (\d+) settings ([\d.]+)×", report)
-    return [best, median, count]
-
-
-def _convs(page: str) -> list[str]:
-    """Convs with a row that is exact, and those without one."""
-    rows = re.findall(r"^\| (\w+)[^|]*\| (exact|refused)", page, re.MULTILINE)
-    exact = {name for name, verdict in rows if verdict == "exact"}
-    return [str(len(exact)), str(len({name for name, _ in rows} - exact))]
 
 
 MADE = [
@@ -194,29 +127,29 @@ SAID = [
         "with copied weights (float64, training, the largest difference of outputs and gradients: {})",
         "benchmarks/peers.py",
         f"{CPU}/peers.json",
-        _apart,
+        numbers.apart,
     ),
     Said(
         "README.md",
         "step is {}× faster at best, and {}× in the median of {} settings",
         "enfa reproduce --quick",
         "docs/report/report.md",
-        _quick,
+        numbers.quick,
     ),
-    Said("docs/convs.md", "{} convs are exact, {} are refused", "benchmarks/convs.py", "docs/convs.md", _convs),
+    Said("docs/convs.md", "{} convs are exact, {} are refused", "benchmarks/convs.py", "docs/convs.md", numbers.convs),
     Said(
         "docs/exactness.md",
         "[{} of PyG's convs](convs.md) are exact",
         "benchmarks/convs.py",
         "docs/convs.md",
-        lambda t: _convs(t)[:1],
+        lambda t: numbers.convs(t)[:1],
     ),
     Said(
         "docs/policies.md",
         "on the first 1,000 graphs of PROTEINS {} million instead of {}, which take {} s of CPU time to compile instead of {}",
         "benchmarks/policies.py",
         f"{CPU}/policies.json",
-        _policies,
+        numbers.policies,
     ),
     Said(
         "docs/policies.md",
@@ -224,28 +157,28 @@ SAID = [
         "32 that layer 1 keeps for the gradients are {} GiB of it",
         "benchmarks/scaling.py",
         f"{CPU}/scaling.json",
-        _widths,
+        numbers.widths,
     ),
     Said(
         "docs/policies.md",
         "{} GiB of keys, and about {} GiB with a plan and a training step, judging by {} for {} billion)",
         "benchmarks/scaling.py",
         f"{CPU}/scaling.json",
-        _hubs,
+        numbers.hubs,
     ),
     Said(
         "docs/scale.md",
         "The best of these orders saves {}% of all rows at 8 shards, and {}% of a batch's",
         "benchmarks/scale_orders.py",
         f"{CPU}/scale_orders.json",
-        _sorted,
+        numbers.sorted,
     ),
     Said(
         "docs/scale.md",
         "molecules of {} kB each in memory",
         "benchmarks/scale_orders.py",
         f"{CPU}/scale_orders.json",
-        _per_graph,
+        numbers.per_graph,
     ),
     Said(
         "docs/scale.md",
@@ -253,7 +186,23 @@ SAID = [
         "one table in {} ms; reading costs {} ms a batch",
         "benchmarks/scale_read.py",
         f"{CPU}/scale_read.json",
-        _reads,
+        numbers.reads,
+    ),
+    Said(
+        "docs/scale.md",
+        "An epoch of the 4 million graphs above ({} batches, {} windows, {} GiB) takes {} GB in all, of which Python and "
+        "PyTorch have {}: {} GB where {} were given",
+        "benchmarks/scale_read.py --folder",
+        f"{CPU}/scale_read.json",
+        numbers.millions_read,
+    ),
+    Said(
+        "docs/scale.md",
+        "The rate of the last 40 shards is {} of that of the first 40. (In between, other work took most of the two cores for a "
+        "tenth of the shards; all other windows of 40 shards have {} to {} graphs per second.)",
+        "benchmarks/scale.py --millions",
+        f"{CPU}/scale.json",
+        numbers.rates,
     ),
 ]
 
