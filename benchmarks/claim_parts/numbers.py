@@ -34,7 +34,7 @@ def hubs(found: Any) -> list[str]:
     return [f"{8 * stored / 2**30:.0f}", f"{most:.0f}", f"{one['peak_gib']:.1f}", f"{messages / 1e9:.2f}"]
 
 
-def sorted(found: Any) -> list[str]:
+def orders(found: Any) -> list[str]:
     plain, *others = found["sorted"]
     rows = max(1 - (1 + e["more"]["8"]) / (1 + plain["more"]["8"]) for e in others)
     return [f"{100 * rows:.0f}", f"{100 * max(1 - e['batch_rows'] / plain['batch_rows'] for e in others):.1f}"]

@@ -171,7 +171,7 @@ SAID = [
         "The best of these orders saves {}% of all rows at 8 shards, and {}% of a batch's",
         "benchmarks/scale_orders.py",
         f"{CPU}/scale_orders.json",
-        numbers.sorted,
+        numbers.orders,
     ),
     Said(
         "docs/scale.md",
@@ -198,8 +198,8 @@ SAID = [
     ),
     Said(
         "docs/scale.md",
-        "The rate of the last 40 shards is {} of that of the first 40. (In between, other work took most of the two cores for a "
-        "tenth of the shards; all other windows of 40 shards have {} to {} graphs per second.)",
+        "The rate of the last 40 shards is {} of that of the first 40. (In between, other work took most of the two cores for "
+        "a tenth of the shards; all other windows of 40 shards have {} to {} graphs per second.)",
         "benchmarks/scale.py --millions",
         f"{CPU}/scale.json",
         numbers.rates,
