@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import os
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -51,7 +53,13 @@ def write(path: Path, threads: int, entries: list[dict[str, Any]], keys: Sequenc
     new = {tuple(entry[k] for k in keys) for entry in entries}
     merged = [entry for entry in kept if tuple(entry[k] for k in keys) not in new] + entries
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"machine": on, "results": merged}, indent=1) + "\n")
+    path.write_text(json.dumps({"machine": on, **stamp(), "results": merged}, indent=1) + "\n")
+
+
+def stamp() -> dict[str, str]:
+    """When something was measured, and the commit that the code was of or came after."""
+    found = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    return {"date": datetime.date.today().isoformat(), "commit": found.stdout.strip() or "unknown"}
 
 
 def show(title: str, columns: Sequence[str], lines: Sequence[Sequence[str]]) -> None:

@@ -96,10 +96,50 @@ def gpu_figures(results: Path) -> str:
     return "\n".join(lines)
 
 
+# rows of the rivals' table: the best of these steps
+_PEER_ROWS = (
+    ("{}, eager", ("theirs",)), ("{}, torch.compile", ("theirs, torch.compile",)),
+    ("{}, as a CUDA graph, captured by us", ("theirs, CUDA graph", "theirs, torch.compile, CUDA graph")),
+    ("the same network here, captured", ("ours, captured",)),
+)  # fmt: skip
+
+
+def peer_figures(path: Path) -> str:
+    """Rivals' own code beside the same networks here; nothing where it was not measured."""
+    if not path.exists():
+        return ""
+    found = json.loads(path.read_text())
+    timed = {tuple(name.split(", ")): one for name, one in found["peers"].items() if "steps" in one}
+    by = {(who[0], who[1]): one for who, one in timed.items() if len(who) == 3 and who[2] == "marking"}
+    cases, peers = (list(dict.fromkeys(key[i] for key in by)) for i in (1, 0))
+    head = f"rivals' own code, one step of {found['graphs']} graphs, ms"
+    lines = [f"| {' | '.join([head, *cases])} |", "|---" + "|--:" * len(cases) + "|"]
+    for peer in peers:
+        for title, names in _PEER_ROWS:
+            cells = []
+            for case in cases:
+                steps = by.get((peer, case), {}).get("steps", {})
+                ms = [steps[name]["ms"] for name in names if "ms" in steps.get(name, {})]
+                cells.append(_few_digits(min(ms)) if ms else "–")
+            if any(cell != "–" for cell in cells):
+                lines.append(f"| {title.format(peer)} | {' | '.join(cells)} |")
+    away = max(max(one["away"].values()) for one in by.values())
+    commits = ", ".join(f"{peer} {next(one['commit'] for key, one in by.items() if key[0] == peer)}" for peer in peers)
+    lines += [
+        "",
+        f"{found['device']}, torch {found['torch']}, float32, node marking, {found['date']}; the same graphs, loss and "
+        f"optimiser, by `benchmarks/peers.py`, which first compares outputs and gradients of copied weights in float64 (apart "
+        f"by {away:.0e} at most); commits: {commits}. ESAN's network for molecules is wider inside than the one above. A dash: "
+        "it failed, or was not measured.",
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
 def with_figures(readme: str, results: Path) -> str:
     """README.md with everything between the marks replaced."""
     before, rest = readme.split(BEGIN)
-    new = f"{figures(results / 'cpu')}\n\n{gpu_figures(results / 'gpu')}"
+    parts = [figures(results / "cpu"), gpu_figures(results / "gpu"), peer_figures(results / "gpu" / "peers.json")]
+    new = "\n\n".join(part for part in parts if part)
     return f"{before}{BEGIN}\n{new}\n{END}{rest.split(END)[1]}"
 
 

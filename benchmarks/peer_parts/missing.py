@@ -10,7 +10,7 @@ from typing import Any
 from torch import nn
 from torch_geometric.utils import scatter
 
-__all__ = ["stand_in"]
+__all__ = ["SIZE", "stand_in"]
 
 
 class _Encoder(nn.Module):
@@ -54,5 +54,13 @@ def stand_in(**modules: dict[str, Any]) -> list[str]:
     return found
 
 
-SCATTER = {"scatter": lambda src, index, dim=0, dim_size=None, reduce="sum": scatter(src, index, dim, dim_size, reduce)}
+# how many sums there are, where a peer does not say: to count them, a GPU would have to be waited for
+SIZE: dict[str, int | None] = {"known": None}
+
+
+def _scatter(src: Any, index: Any, dim: int = 0, dim_size: int | None = None, reduce: str = "sum") -> Any:
+    return scatter(src, index, dim, SIZE["known"] if dim_size is None else dim_size, reduce)
+
+
+SCATTER = {"scatter": _scatter}
 OGB = {"AtomEncoder": _Atoms, "BondEncoder": _Bonds}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,12 @@ from torch_geometric.data import Batch, Data
 
 import enfa
 from peer_parts.missing import OGB, SCATTER, stand_in
-from peer_parts.peer import Pairs, Peer
+from peer_parts.peer import Pairs, Peer, zinc
 
 LAYER, POOL = ["uL", "vL", "vv"], "uG"
 
 
-def load(folder: Path, width: int = 96, layers: int = 6) -> Peer:
+def load(folder: Path, data: Path, count: int, cases: Sequence[str] = (), width: int = 96, layers: int = 6) -> Iterator[Peer]:
     stood_in = stand_in(torch_scatter=SCATTER, ogb__graphproppred__mol_encoder=OGB)
     sys.path.insert(0, str(folder))
     from src.model import GNN, Agg
@@ -34,7 +34,8 @@ def load(folder: Path, width: int = 96, layers: int = 6) -> Peer:
                 del one[key]
         return Batch.from_data_list(made)
 
-    return Peer("GNN-SSWL+", theirs, ours, _pairs(theirs, ours), enfa.NodeMarking(distances=4), batch, stood_in)
+    rule = enfa.NodeMarking(distances=4)
+    yield Peer("GNN-SSWL+", theirs, ours, _pairs(theirs, ours), rule, batch, stood_in, *zinc(data, count))
 
 
 def _pairs(theirs: Any, ours: Any) -> Pairs:

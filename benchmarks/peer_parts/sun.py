@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 import enfa
 from peer_parts.missing import OGB, SCATTER, stand_in
-from peer_parts.peer import Pairs, Peer
+from peer_parts.peer import Pairs, Peer, zinc
 
 # what the authors' data.py imports of files and packages that are about other datasets
 UNUSED = {
@@ -23,7 +23,15 @@ UNUSED = {
 }  # fmt: skip
 
 
-def load(folder: Path, width: int = 64, layers: int = 6, policy: str = "ego_nets_plus") -> Peer:
+def load(
+    folder: Path,
+    data: Path,
+    count: int,
+    cases: Sequence[str] = (),
+    width: int = 64,
+    layers: int = 6,
+    policy: str = "ego_nets_plus",
+) -> Iterator[Peer]:
     stood_in = stand_in(
         torch_scatter=SCATTER, torch_sparse={"matmul": None, "coalesce": None}, ogb__graphproppred__mol_encoder=OGB,
         **{name: {value: object} for name, value in UNUSED.items()},
@@ -52,7 +60,7 @@ def load(folder: Path, width: int = 64, layers: int = 6, policy: str = "ego_nets
         return next(iter(DataLoader(made, batch_size=len(made), follow_batch=["subgraph_idx"])))
 
     rule = enfa.EgoNets(3, mark=True, isolate=True)
-    return Peer("SUN", theirs, ours, _pairs(theirs, ours, atoms), rule, batch, stood_in)
+    yield Peer("SUN", theirs, ours, _pairs(theirs, ours, atoms), rule, batch, stood_in, *zinc(data, count))
 
 
 def _marks_last(value: Tensor) -> Tensor:

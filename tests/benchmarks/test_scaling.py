@@ -41,6 +41,14 @@ def test_the_docs_quote_the_results():
 
 
 def test_counts_rows_of_policies(capsys, monkeypatch):
+    monkeypatch.syspath_prepend(SCRIPTS)
     monkeypatch.setattr("sys.argv", ["policies.py", "random", "--graphs", "3"])
     runpy.run_path(str(SCRIPTS / "policies.py"), run_name="__main__")
     assert "EgoNets(hops=2" in capsys.readouterr().out
+
+
+def test_the_docs_quote_the_rows_of_policies(monkeypatch):
+    monkeypatch.syspath_prepend(SCRIPTS)
+    policies = runpy.run_path(str(SCRIPTS / "policies.py"))
+    page = (SCRIPTS.parent / "docs" / "policies.md").read_text()
+    assert page == policies["with_figures"](page, json.loads(policies["RESULT"].read_text()))
