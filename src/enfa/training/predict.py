@@ -18,7 +18,7 @@ from enfa.datasets.own.molecule_rows import smiles_column
 from enfa.datasets.own.table import read_table
 from enfa.training.build import Problem, compile_for
 from enfa.training.checkpoint import load_model
-from enfa.training.ensemble import members
+from enfa.training.members import members
 from enfa.training.one_graph import predict_roots
 from enfa.training.settings.config import MODEL, Config
 
