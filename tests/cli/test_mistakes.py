@@ -112,7 +112,6 @@ def test_policies_that_are_none(tmp_path: Path, write: Callable[..., Path]) -> N
     refused(tmp_path, "Expected policy_params to be a mapping, got None", "train", config, "policy_params.isolate=true")
 
 
-
 def test_runs_are_not_overwritten_nor_mixed_up(tmp_path: Path, write: Callable[..., Path]) -> None:
     config = write()
     refused(tmp_path, "There is no run to resume", "train", config, "--resume")

@@ -37,6 +37,9 @@ def test_a_molecule_is_drawn_with_its_bonds(tmp_path: Path) -> None:
     draw_explanation(tmp_path / "e.svg", found(1.0, 1.0, float("nan")), smiles="CCO")
     drawn = (tmp_path / "e.svg").read_text()
     assert drawn.count("bond-0") > 0 and drawn.count("<ellipse") == 5
+    draw_explanation(tmp_path / "t.svg", found(1.0, 1.0, float("nan")), smiles="CCO", title="soluble")
+    letters = [text.count("class='legend'") for text in (drawn, (tmp_path / "t.svg").read_text())]
+    assert letters[1] == letters[0] + 2 * len("soluble")  # below both panels
     with pytest.raises(ValueError, match="Expected a molecule of 3 atoms to draw, got the SMILES 'CCCC'"):
         draw_explanation(tmp_path / "f.svg", found(), smiles="CCCC")
     with pytest.raises(ValueError, match=r"Expected a file ending in .svg or .png for the picture, got .*f.gif"):

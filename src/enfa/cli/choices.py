@@ -26,7 +26,9 @@ def dataset_of(name: str, root: Path) -> Benchmark:
             raise FileNotFoundError(f"{name}: no such file")
         return from_npz(name)
     if is_table(name):
-        raise ValueError(f"Expected a dataset's name or an .npz file, got the table {name}: enfa convert makes an .npz file of it")
+        raise ValueError(
+            f"Expected a dataset's name or an .npz file, got the table {name}: enfa convert makes an .npz file of it"
+        )
     return from_compact(name, root) if compact_file(name, root).is_file() else load(name, root)
 
 

@@ -68,9 +68,7 @@ def assemble(
     )
 
 
-def labels_from(
-    source: str, y: np.ndarray, num_outputs: int | None, numbers: bool
-) -> tuple[Task, np.ndarray, int]:
+def labels_from(source: str, y: np.ndarray, num_outputs: int | None, numbers: bool) -> tuple[Task, np.ndarray, int]:
     """What they are, the labels themselves, and how many outputs a model needs; ``numbers``: to predict, not classes."""
     if y.dtype.kind == "f" and y.ndim == 1 and not numbers:
         if (np.isnan(y) | (np.floor(y) == y)).all():

@@ -46,13 +46,13 @@ def draw_explanation(
     """Write an SVG or PNG file: of a molecule where its SMILES is given (needs rdkit), else of the graph.
 
     Every panel has a colour scale of its own, the same above and below zero. Atoms and nodes without a number have no colour.
-    ``title`` is for graphs.
+    ``title`` says what is explained.
     """
     path = Path(path)
     if path.suffix not in SUFFIXES:
         raise ValueError(f"Expected a file ending in {' or '.join(SUFFIXES)} for the picture, got {path}")
     if smiles is not None:
-        write_atomically(path, [_molecule(explanation, smiles, path.suffix == ".png")])
+        write_atomically(path, [_molecule(explanation, smiles, title, path.suffix == ".png")])
         return
     if graph is None:
         raise ValueError("Expected a graph, or the SMILES of a molecule, to draw, got neither")
@@ -61,7 +61,7 @@ def draw_explanation(
     write_atomically(path, [drawn.getvalue()])
 
 
-def _molecule(explanation: Explanation, smiles: str, png: bool) -> bytes:
+def _molecule(explanation: Explanation, smiles: str, title: str, png: bool) -> bytes:
     try:
         from rdkit import Chem
         from rdkit.Chem.Draw import rdMolDraw2D
@@ -76,6 +76,7 @@ def _molecule(explanation: Explanation, smiles: str, png: bool) -> bytes:
     options: Any = canvas.drawOptions()
     options.useBWAtomPalette()  # colours are for what atoms do
     options.highlightRadius, options.legendFontSize = 0.42, 17
+    options.legendFraction = 0.16  # of a panel: three lines
     options.fillHighlights, options.atomHighlightsAreCircles = True, True
     atoms, colours, legends = [], [], []
     for name, values in panels:
@@ -83,7 +84,8 @@ def _molecule(explanation: Explanation, smiles: str, png: bool) -> bytes:
         known = {v: _colour(value, largest) for v, value in enumerate(values.tolist()) if math.isfinite(value)}
         atoms.append(list(known))
         colours.append(known)
-        legends.append(f"{name} (strongest: {largest:.2g})\nred raises the prediction, blue lowers it")
+        legend = f"{name} (strongest: {largest:.2g})\nred raises the prediction, blue lowers it"
+        legends.append(f"{title}\n{legend}" if title else legend)
     molecules = [rdMolDraw2D.PrepareMolForDrawing(molecule) for _ in panels]
     none: list[Any] = [[] for _ in panels]
     canvas.DrawMolecules(

@@ -42,5 +42,7 @@ def one_model(path: str | Path) -> Path:
     """The one model of a file or folder. An ensemble has several, and is refused."""
     found = members(Path(path))
     if len(found) > 1:
-        raise ValueError(f"Expected one model, got an ensemble of {len(found)}: name one of its runs, such as {found[0].parent}")
+        raise ValueError(
+            f"Expected one model, got an ensemble of {len(found)}: name one of its runs, such as {found[0].parent}"
+        )
     return found[0]

@@ -24,7 +24,10 @@ __all__ = ["compile"]
 
 def compile(
     dataset: Annotated[
-        str, typer.Argument(help="A dataset's name, an .npz file, or a .csv or .tsv file with a column 'smiles'.", show_default=False)
+        str,
+        typer.Argument(
+            help="A dataset's name, an .npz file, or a .csv or .tsv file with a column 'smiles'.", show_default=False
+        ),
     ],
     out: Annotated[str, typer.Option(help="Folder of the shards, or a URL such as s3://bucket/data.", show_default=False)],
     policy: Annotated[

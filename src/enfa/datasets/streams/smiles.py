@@ -32,7 +32,9 @@ class SmilesStream:
     def __init__(self, path: str | Path, labels: Sequence[str] = ()) -> None:
         self.path, self.labels = Path(path), tuple(labels)
         if self.labels and not is_table(self.path):
-            raise ValueError(f"{self.path}: expected a .csv or .tsv file, in which columns have names, got labels={list(labels)}")
+            raise ValueError(
+                f"{self.path}: expected a .csv or .tsv file, in which columns have names, got labels={list(labels)}"
+            )
         if not self.path.is_file():
             raise FileNotFoundError(f"There is no input file {self.path}")
 
