@@ -24,8 +24,8 @@ def members(path: Path) -> list[Path]:
         runs = sorted(found.parent.name for found in path.glob(f"*/{BEST}"))
         got = f"the runs {', '.join(runs)}, of which one is to be named" if runs else "none"
         raise FileNotFoundError(
-            f"There is no model in {path}: Expected {BEST} (of enfa train), {MEMBERS} (of enfa train --ensemble) or {CONFIG} (of "
-            f"save_pretrained), got {got}"
+            f"There is no model in {path}: Expected {BEST} (of enfa train), {MEMBERS} (of enfa train --ensemble) or {CONFIG} "
+            f"(of save_pretrained), got {got}"
         )
     try:
         runs = json.loads((path / MEMBERS).read_text(encoding="utf-8"))["runs"]

@@ -23,8 +23,8 @@ def explain(
     graphs: Annotated[
         str,
         typer.Argument(
-            help="An .npz file of graphs, a .csv or .tsv file with a column 'smiles', any other file with a SMILES string at the "
-            "beginning of every line, or a SMILES string.",
+            help="An .npz file of graphs, a .csv or .tsv file with a column 'smiles', any other file with a SMILES "
+            "string at the beginning of every line, or a SMILES string.",
             show_default=False,
         ),
     ],
