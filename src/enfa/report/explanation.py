@@ -1,28 +1,33 @@
-"""Explanations as pictures: a panel of gradients and one of what is left out, nodes red where they raise the prediction."""
+"""Explanations as pictures: a panel of gradients and one of what is left out, nodes red where they raise the prediction.
+
+RDKit draws molecules, matplotlib other graphs; either is imported where it is needed, since either may be missing.
+"""
 
 from __future__ import annotations
 
 import io
 import math
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib import colormaps
-from matplotlib.cm import ScalarMappable
-from matplotlib.collections import LineCollection
-from matplotlib.colors import Normalize
-from matplotlib.figure import Figure
 from torch_geometric.data import Data
 
 from enfa.attribution import Explanation
 from enfa.batch.file.atomic import write_atomically
+from enfa.report.extra import need_matplotlib
 from enfa.report.pictures.layout import layout
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["SUFFIXES", "draw_explanation"]
 
 SUFFIXES = (".svg", ".png")
-COLOURS = colormaps["RdBu_r"]  # blue below zero, white, red above
+COLOURS = "RdBu_r"  # matplotlib's: blue below zero, white, red above
+# of these colours those from 0.2 to 0.8, at equal distances: on darker ones bonds and letters would not be seen
+_SHADES = np.array([[67, 147, 195], [146, 197, 222], [209, 229, 240], [247, 247, 247],
+                    [253, 219, 199], [244, 165, 130], [214, 96, 77]]) / 255  # fmt: skip
 _SIDE = 440  # pixels of a panel
 
 
@@ -35,8 +40,8 @@ def _panels(explanation: Explanation) -> list[tuple[str, np.ndarray]]:
 
 
 def _colour(value: float, largest: float) -> tuple[float, float, float]:
-    """Not the darkest ones, on which bonds and letters would not be seen."""
-    r, g, b, _ = COLOURS(0.5 + 0.3 * value / largest if largest > 0 else 0.5)
+    at = 3 * value / largest + 3 if largest > 0 else 3.0
+    r, g, b = (float(np.interp(at, range(len(_SHADES)), shade)) for shade in _SHADES.T)
     return r, g, b
 
 
@@ -97,6 +102,12 @@ def _molecule(explanation: Explanation, smiles: str, title: str, png: bool) -> b
 
 
 def _graph(explanation: Explanation, graph: Data, title: str) -> Figure:
+    need_matplotlib()
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.collections import LineCollection
+    from matplotlib.colors import Normalize
+    from matplotlib.figure import Figure
+
     nodes = int(graph.num_nodes or 0)
     edges = graph.edge_index.cpu().numpy()
     place, panels = layout(nodes, edges), _panels(explanation)
