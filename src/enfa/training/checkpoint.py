@@ -15,6 +15,7 @@ from enfa.nn.models.pretrained import CONFIG, load_pretrained
 from enfa.training.build import Problem, make_model, make_policy
 from enfa.training.members import one_model
 from enfa.training.settings.config import MODEL, RUNS_ON, Config
+from enfa.training.settings.folder import check_same_data, fingerprint
 
 __all__ = [
     "FORMAT", "check_resumable", "check_same_model", "check_same_run", "check_weights", "load", "load_checkpoint",
@@ -102,8 +103,9 @@ def check_weights(path: str | Path, checkpoint: dict[str, Any], module: nn.Modul
 
 
 def check_resumable(path: str | Path, checkpoint: dict[str, Any], config: Config) -> None:
-    """Refuse to continue from weights alone, with other settings, or to an end that has been passed."""
+    """Refuse to continue from weights alone, with other settings or other data, or to an end that has been passed."""
     check_same_run(path, checkpoint, config)
+    check_same_data(Path(path), checkpoint["enfa"].get("data"), fingerprint(config), config)
     missing = [name for name in _TO_RESUME if name not in checkpoint]
     if missing:
         raise ValueError(f"{path} cannot be resumed: Expected it to hold {', '.join(missing)}, got weights only")

@@ -13,7 +13,7 @@ from enfa.training.members import MEMBERS
 from enfa.training.results.record import Record
 from enfa.training.run import fit
 from enfa.training.settings.config import Config
-from enfa.training.settings.folder import LAST, check_place, folder_of
+from enfa.training.settings.folder import LAST, check_place, check_same_data, fingerprint, folder_of
 
 __all__ = ["fit_ensemble"]
 
@@ -52,4 +52,7 @@ def _done(config: Config) -> Record | None:
     if not path.is_file():
         return None
     record = Record.from_dict(json.loads(path.read_text(encoding="utf-8")))
-    return record if record.config == config.to_dict() else None
+    if record.config != config.to_dict():
+        return None
+    check_same_data(path, record.data, fingerprint(config), config)
+    return record

@@ -51,6 +51,7 @@ class Record:
     hardware: str
     seconds: float
     parts: dict[str, float] = field(default_factory=dict)  # seconds of each part of this process (parts.NAMES)
+    data: str | None = None  # fingerprint of the file that was learnt from, where it is one's own
 
     @classmethod
     def of(cls, config: Config, module: TrainingModule, test: float | None, seconds: float, where: str, late: bool) -> Record:
@@ -69,13 +70,15 @@ class Record:
         return cls(
             config.to_dict(), config.seed, config.fold, metric, ended, len(score),
             [row["loss"] for row in module.curve], score, best, score[best], test, __version__, torch.__version__, where,
-            round(seconds, 1), module.parts.to_dict(),
+            round(seconds, 1), module.parts.to_dict(), module.data,
         )  # fmt: skip
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Record:
-        return cls(**{"parts": {}, **{f.name: values[f.name] for f in fields(cls) if f.name != "parts" or "parts" in values}})
+        new = ("parts", "data")  # which older files lack
+        return cls(**{f.name: values[f.name] for f in fields(cls) if f.name not in new or f.name in values})
 
     def to_dict(self) -> dict[str, Any]:
         rounded = {"loss": [round(v, 6) for v in self.loss], "score": [round(v, 6) for v in self.score]}
-        return {**asdict(self), **rounded}
+        found = {**asdict(self), **rounded}
+        return found if self.data is not None else {name: value for name, value in found.items() if name != "data"}
