@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from enfa.nn.models.pretrained import CONFIG, load_pretrained
 from enfa.training.build import Problem, make_model, make_policy
 from enfa.training.members import one_model
+from enfa.training.metrics import in_units
 from enfa.training.settings.config import MODEL, RUNS_ON, Config
 from enfa.training.settings.folder import check_same_data, fingerprint
 
@@ -203,5 +204,6 @@ def trained_on(path: str | Path) -> str:
     line += "" if config.conv is None else f", {config.conv}"
     if not curve:
         return f"{line}; saved before its first epoch ended"
-    metric = checkpoint["enfa"]["problem"]["metric"]
-    return f"{line}; epoch {curve[-1]['epoch']}, validation {metric} {curve[-1]['score']:.4f}"
+    problem, score = Problem(**checkpoint["enfa"]["problem"]), curve[-1]["score"]
+    units = in_units(problem.metric, problem.std, problem.targets)(score)
+    return f"{line}; epoch {curve[-1]['epoch']}, validation {problem.metric} {score:.4f}{units}"

@@ -167,7 +167,9 @@ def run_sweep(
             line = "no time to begin"
         else:
             line = f"{record.ended} after {record.epochs} epochs, {record.seconds:.0f} s; best {record.valid:.4f}"
-            line += "" if record.test is None else f", test {record.test:.4f}"
+            line += (
+                record.units(record.valid) if record.test is None else f", test {record.test:.4f}{record.units(record.test)}"
+            )
         say(f"{job}: {line}")
 
     sweep(jobs, min(at_once, max(len(jobs), 1)), deadline, report, progress)
