@@ -167,9 +167,7 @@ def test_parts_of_bags(policy: enfa.Policy, name: str) -> None:
     """A draw may lack rows that the whole bag has."""
     model, graphs = _model(name, policy).double(), [*BATCHES["a mixture"], _graph(7, [(i, i + 1) for i in range(6)])]
     draw = enfa.Subsample(policy, count=1)
-    compiled, full = (
-        enfa.compile(graphs, policy, model, progress=False, kind=kind) for kind in ("distinct", "full")
-    )
+    compiled, full = (enfa.compile(graphs, policy, model, progress=False, kind=kind) for kind in ("distinct", "full"))
     for epoch in range(3):
         for chosen in (np.arange(7), np.array([6]), np.array([5, 0])):
             plan = compiled.plan(chosen, draw, epoch)

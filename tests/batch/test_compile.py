@@ -51,9 +51,7 @@ def test_gradients_through_a_slice(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["ds, edges", "dss", "sun"])
-def test_chunks_and_threads_change_nothing(
-    name: str, monkeypatch: pytest.MonkeyPatch, assert_identical: Callable
-) -> None:
+def test_chunks_and_threads_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch, assert_identical: Callable) -> None:
     case = CASES[name]
     graphs = graphs_of(case)
     several = [case.compiled(graphs, threads=t) for t in (1, 2, 5)]

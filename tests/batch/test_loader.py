@@ -41,6 +41,12 @@ def test_order_is_a_function_of_seed_and_epoch(compiled: CompiledDataset) -> Non
     assert _ids(first) == epochs[2]
 
 
+def test_scripts_count_the_graphs_of_a_loader(compiled: CompiledDataset) -> None:
+    """As PyG's tutorials do, which divide by it."""
+    assert len(enfa.DataLoader(compiled, 5).dataset) == len(compiled)
+    assert len(enfa.DataLoader(compiled, 5, graphs=range(3)).dataset) == 3
+
+
 def test_a_pass_that_is_broken_off_counts(compiled: CompiledDataset) -> None:
     loader, whole = (enfa.DataLoader(compiled, 5, shuffle=True, seed=1) for _ in range(2))
     epochs = [_ids(whole) for _ in range(4)]

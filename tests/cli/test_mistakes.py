@@ -54,6 +54,12 @@ def refused(tmp_path: Path, message: str, *args: object) -> None:
     assert files(tmp_path) == before
 
 
+def test_a_table_where_graphs_are_wanted(tmp_path: Path) -> None:
+    for name in ("m.csv", "m.tsv"):
+        (tmp_path / name).write_text("smiles\tactive\nCC\t1\n")
+        refused(tmp_path, "enfa convert makes an .npz file of it", "inspect", tmp_path / name)
+
+
 def test_missing_dataset(tmp_path: Path, write: Callable[..., Path]) -> None:
     refused(tmp_path, "There is no dataset file", "train", write(dataset=str(tmp_path / "no.npz")), "--no-progress")
     refused(tmp_path, "did you mean 'PROTEINS'?", "train", write(dataset="PROTEIN/S"), "--no-progress")
@@ -104,7 +110,6 @@ def test_policies_that_are_none(tmp_path: Path, write: Callable[..., Path]) -> N
     refused(tmp_path, "Expected a policy such as {name", "inspect", tmp_path / "d.npz", "--policy", "{nodes}")
     config = write(policy_params=None)
     refused(tmp_path, "Expected policy_params to be a mapping, got None", "train", config, "policy_params.isolate=true")
-
 
 
 def test_runs_are_not_overwritten_nor_mixed_up(tmp_path: Path, write: Callable[..., Path]) -> None:

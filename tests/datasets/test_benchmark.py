@@ -11,8 +11,7 @@ from enfa.datasets import Benchmark
 def graphs(labels: list[Any], dtype: torch.dtype = torch.int64) -> list[Data]:
     edge_index = torch.tensor([[0, 1], [1, 0]])
     return [
-        Data(x=torch.zeros(2, 1, dtype=torch.int64), edge_index=edge_index, y=torch.tensor([y], dtype=dtype))
-        for y in labels
+        Data(x=torch.zeros(2, 1, dtype=torch.int64), edge_index=edge_index, y=torch.tensor([y], dtype=dtype)) for y in labels
     ]
 
 

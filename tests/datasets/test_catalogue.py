@@ -24,18 +24,14 @@ from enfa.datasets.official import fetch
     ],
 )
 def test_suggests_the_right_name(tmp_path: Path, wrong: str, right: str) -> None:
-    with pytest.raises(
-        ValueError, match=f"^Unknown dataset '{wrong}'; did you mean '{right}'\\? Known are EXP, "
-    ):
+    with pytest.raises(ValueError, match=f"^Unknown dataset '{wrong}'; did you mean '{right}'\\? Known are EXP, "):
         load(wrong, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("wrong", ["", "../PROTEINS", "a/b", "qqqqqq"])
 def test_names_that_are_like_nothing(tmp_path: Path, wrong: str) -> None:
-    with pytest.raises(
-        ValueError, match=r"^Unknown dataset .*Known are EXP, CEXP, CSL, peptides-func, ogbg-molhiv"
-    ):
+    with pytest.raises(ValueError, match=r"^Unknown dataset .*Known are EXP, CEXP, CSL, peptides-func, ogbg-molhiv"):
         load(wrong, tmp_path)
 
 
@@ -52,9 +48,7 @@ def test_names_that_are_like_nothing(tmp_path: Path, wrong: str) -> None:
     ],
 )
 def test_missing_files_are_asked_for(tmp_path: Path, name: str, file: str) -> None:
-    with pytest.raises(
-        FileNotFoundError, match=f"^{name} needs .* in {tmp_path / file}: not there"
-    ):
+    with pytest.raises(FileNotFoundError, match=f"^{name} needs .* in {tmp_path / file}: not there"):
         load(name, tmp_path)
     assert list(tmp_path.iterdir()) == []
 

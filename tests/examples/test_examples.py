@@ -21,9 +21,7 @@ def run(script: str, *args: object) -> subprocess.CompletedProcess[str]:
 def test_quickstart(tmp_path: Path) -> None:
     if not (DATA / "lay_out.py").is_file():
         pytest.skip(f"no real data in {DATA} (set ENFA_DATA)")
-    subprocess.run(
-        [sys.executable, str(DATA / "lay_out.py"), str(tmp_path), "PROTEINS"], check=True, capture_output=True
-    )
+    subprocess.run([sys.executable, str(DATA / "lay_out.py"), str(tmp_path), "PROTEINS"], check=True, capture_output=True)
     result = run("quickstart.py", tmp_path, 1)
     assert result.returncode == 0, result.stderr
     assert "distinct: [" in result.stdout and "test accuracy 0." in result.stdout

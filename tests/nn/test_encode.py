@@ -60,9 +60,7 @@ def test_marks_stand_behind_the_features(channels: int | list[int]) -> None:
         ([9, 2], [9, 3], "Expected node features column 1 to be below 2, got 2"),
     ],
 )
-def test_refuses_features_that_the_model_was_not_made_for(
-    model: int | list[int], data: int | list[int], message: str
-) -> None:
+def test_refuses_features_that_the_model_was_not_made_for(model: int | list[int], data: int | list[int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         NodeEncoder(model, 4, 1)(_plan(data))
 
@@ -84,9 +82,7 @@ def test_refuses_edge_attributes_that_the_model_was_not_made_for(
 
 
 def test_refuses_marks_of_another_width() -> None:
-    with pytest.raises(
-        ValueError, match=r"Expected marks of 2 channels, got 1 from the policy \(set mark_channels=1\)"
-    ):
+    with pytest.raises(ValueError, match=r"Expected marks of 2 channels, got 1 from the policy \(set mark_channels=1\)"):
         NodeEncoder(3, 4, 2)(_plan())
     with pytest.raises(ValueError, match=r"Expected edge marks of 2 channels, got 0 .*set edge_mark_channels=0"):
         EdgeEncoder(3, 4, 2)(_plan(3, 3))

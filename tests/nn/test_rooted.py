@@ -46,9 +46,7 @@ def model_for(policy: enfa.Policy, conv: str, **options) -> enfa.DSGNN:
     if conv in ("gine", "gatv2"):
         options["edge_channels"] = 2
     make = enfa.DSSGNN if "context" in options else enfa.DSGNN
-    return make(
-        3, 5, 2, 3, made, mark_channels=policy.mark_channels, edge_mark_channels=policy.edge_mark_channels, **options
-    )
+    return make(3, 5, 2, 3, made, mark_channels=policy.mark_channels, edge_mark_channels=policy.edge_mark_channels, **options)
 
 
 # a marked edge needs a conv that reads edges

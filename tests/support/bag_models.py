@@ -93,9 +93,7 @@ class Between(Small):
     def forward(self, bag) -> Tensor:
         h = self.start(bag)
         for conv in (self.first, self.second):
-            h = torch.relu(
-                bag.propagate(conv, h) + bag.propagate(conv, h, along="subgraphs") + bag.spread(bag.diagonal(h)) + h
-            )
+            h = torch.relu(bag.propagate(conv, h) + bag.propagate(conv, h, along="subgraphs") + bag.spread(bag.diagonal(h)) + h)
         return self.head(bag.pool(bag.pool(self.norm(h), "max"), "max"))
 
 

@@ -93,14 +93,10 @@ def conv_of(name: str, edge_dim: int | None) -> str | ConvMaker:
     """A conv by name: the package's own, or one that a user would bring."""
     bring: dict[str, ConvMaker] = {
         "GINConv": _gin,
-        "GINEConv": lambda i, o: pyg.GINEConv(
-            nn.Sequential(nn.Linear(i, o), nn.ReLU(), nn.Linear(o, o)), edge_dim=edge_dim
-        ),
+        "GINEConv": lambda i, o: pyg.GINEConv(nn.Sequential(nn.Linear(i, o), nn.ReLU(), nn.Linear(o, o)), edge_dim=edge_dim),
         "GraphConv": lambda i, o: pyg.GraphConv((i, i), o),
         "SAGEConv": lambda i, o: pyg.SAGEConv((i, i), o),
-        "GATv2Conv": lambda i, o: pyg.GATv2Conv(
-            (i, i), o, heads=2, concat=False, add_self_loops=False, edge_dim=edge_dim
-        ),
+        "GATv2Conv": lambda i, o: pyg.GATv2Conv((i, i), o, heads=2, concat=False, add_self_loops=False, edge_dim=edge_dim),
         "TransformerConv": lambda i, o: pyg.TransformerConv((i, i), o, heads=2, concat=False, edge_dim=edge_dim),
     }
     return bring.get(name, name)

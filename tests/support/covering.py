@@ -16,10 +16,7 @@ Pair = tuple[str, Any, str, Any]
 def all_pairs(factors: Mapping[str, Sequence[Any]], allowed: Callable[[Case], bool]) -> set[Pair]:
     """Every pair of values that some allowed case holds. ``allowed`` also judges cases with factors missing."""
     return {
-        (f, a, g, b)
-        for f, g in combinations(factors, 2)
-        for a, b in product(factors[f], factors[g])
-        if allowed({f: a, g: b})
+        (f, a, g, b) for f, g in combinations(factors, 2) for a, b in product(factors[f], factors[g]) if allowed({f: a, g: b})
     }
 
 

@@ -31,9 +31,7 @@ def graphs(
     ends = draw(st.lists(st.tuples(node, node), max_size=8)) if n else []
     edges = ends if directed else ends + [(v, u) for u, v in ends if u != v]
     edges = draw(st.permutations(edges))
-    graph = Data(
-        x=_features(draw, n, channels), edge_index=torch.tensor(edges, dtype=torch.long).reshape(-1, 2).T.contiguous()
-    )
+    graph = Data(x=_features(draw, n, channels), edge_index=torch.tensor(edges, dtype=torch.long).reshape(-1, 2).T.contiguous())
     if edge_channels is not None:
         graph.edge_attr = _features(draw, len(edges), edge_channels)
     return graph

@@ -67,7 +67,5 @@ def bag(graph: Data, policy: str) -> list[Data]:
         for v in range(n):
             gone = {v, (v + 2) % n} if n > 4 else {v}
             cut = {v % m, (2 * v + 1) % m} if m else set()
-            found.append(
-                piece(graph, {(v + 1) % n: 1.0} if n > 2 else {}, _without(n, *gone), _without(m, *cut))
-            )
+            found.append(piece(graph, {(v + 1) % n: 1.0} if n > 2 else {}, _without(n, *gone), _without(m, *cut)))
     return found or [piece(graph, {})]

@@ -23,9 +23,7 @@ def _assert_same(one: dict[str, Any], two: dict[str, Any], steps: int) -> None:
     assert one["global_step"] == two["global_step"] == steps
     assert any("running_var" in key for key in one["state_dict"])
     for key, value in one["state_dict"].items():
-        torch.testing.assert_close(
-            two["state_dict"][key], value, rtol=1e-6, atol=1e-6, msg=lambda m, k=key: f"{k}: {m}"
-        )
+        torch.testing.assert_close(two["state_dict"][key], value, rtol=1e-6, atol=1e-6, msg=lambda m, k=key: f"{k}: {m}")
     for a, b in zip(one["enfa"]["curve"], two["enfa"]["curve"], strict=True):
         assert a == pytest.approx(b, abs=1e-6)
 

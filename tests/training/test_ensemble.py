@@ -8,7 +8,8 @@ import pytest
 
 from enfa.training import ensemble, fit, read_config
 from enfa.training.checkpoint import load_checkpoint
-from enfa.training.ensemble import MEMBERS, fit_ensemble, members
+from enfa.training.ensemble import fit_ensemble
+from enfa.training.members import MEMBERS, members, one_model
 from enfa.training.predict import outputs, predict
 from enfa.training.run import BEST, LAST, folder_of
 
@@ -53,7 +54,7 @@ def test_a_member_trains_as_it_would_alone(config_file: Write, tmp_path: Path) -
 
 def test_folders(config_file: Write, tmp_path: Path, npz: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match=r"a folder with best\.ckpt or ensemble\.json"):
+    with pytest.raises(FileNotFoundError, match=r"no model in .*empty: Expected best\.ckpt \(of .*ensemble\.json .*got none"):
         members(tmp_path / "empty")
     for text in ("{}", "[]", "no", '{"runs": ["../elsewhere", "b"]}', '{"runs": ["a"]}', '{"runs": [1, 2]}'):
         (tmp_path / "empty" / MEMBERS).write_text(text)
@@ -62,10 +63,14 @@ def test_folders(config_file: Write, tmp_path: Path, npz: Path) -> None:
     one, two = (read_config(config_file(**{**SMALL, "hidden_channels": width}, name=f"w{width}")) for width in (4, 5))
     for config in (one, two):
         fit(config, progress=False)
-    assert members(folder_of(one)) == [folder_of(one) / BEST]
+    assert members(folder_of(one)) == [folder_of(one) / BEST] and one_model(folder_of(one)) == folder_of(one) / BEST
+    with pytest.raises(FileNotFoundError, match="got the runs fold-0-seed-0, of which one is to be named"):
+        members(folder_of(one).parent)
     for number, config in enumerate((one, two)):
         folder_of(config).rename(tmp_path / "empty" / str(number))
     (tmp_path / "empty" / MEMBERS).write_text(json.dumps({"runs": ["0", "1"]}))
+    with pytest.raises(ValueError, match=r"Expected one model, got an ensemble of 2: name one of its runs, such as .*empty/0"):
+        one_model(tmp_path / "empty")
     with pytest.raises(ValueError, match="Expected models of one kind"):
         outputs(tmp_path / "empty", [])
     with pytest.raises(ValueError, match="at least 2 models, got 1"):

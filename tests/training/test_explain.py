@@ -61,6 +61,9 @@ def test_a_graph_of_a_file(trained: Made, tmp_path: Path) -> None:
     assert again.left_out is not None and [n["left_out"] for n in found["nodes"]] == pytest.approx(again.left_out.tolist())
     assert out.read_bytes()[:4] == b"\x89PNG"
     assert "exists: --force replaces it" in run(best, npz, "--out", out)
+    before = out.with_suffix(".json").read_text()  # the folder of a run is its best checkpoint
+    assert "logit" in run(best.parent, npz, "--row", 7, "--out", out, "--force")
+    assert out.with_suffix(".json").read_text() == before
     assert "class 0" in run(best, npz, "--out", out, "--force", "--target", 0)
     assert "Expected --row from 0 to 39" in run(best, npz, "--row", 40, "--out", tmp_path / "f.svg")
 

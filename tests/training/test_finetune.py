@@ -53,11 +53,13 @@ def test_a_model_that_was_never_trained_predicts_nothing(trained: Made, tmp_path
 
 def test_starts_where_the_other_ended(trained: Made, folder: Path, config_file: Callable[..., Path]) -> None:
     """With a learning rate that moves nothing, all weights are the other's."""
-    path = config_file(init=str(folder), lr=1e-12, epochs=1, norm="batch")
-    fit(read_config(path), progress=False)
-    source, found = enfa.load(folder), enfa.load(folder_of(read_config(path)) / LAST)
-    for (name, one), (_, other) in zip(source.named_parameters(), found.named_parameters()):
-        assert torch.allclose(one, other, atol=1e-9), name
+    source = enfa.load(folder)
+    for name, init in (("saved", folder), ("run", folder_of(read_config(trained[0])))):
+        path = config_file(name, init=str(init), lr=1e-12, epochs=1, norm="batch")
+        fit(read_config(path), progress=False)
+        found = enfa.load(folder_of(read_config(path)) / LAST)
+        for (weight, one), (_, other) in zip(source.named_parameters(), found.named_parameters()):
+            assert torch.allclose(one, other, atol=1e-9), weight
 
 
 @pytest.mark.parametrize("freeze", ["encoder", "layers", "encoder,layers", "all but head"])

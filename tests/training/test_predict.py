@@ -11,6 +11,9 @@ from enfa.cli.app import app
 from enfa.datasets import ATOM_CHANNELS, BOND_CHANNELS, from_graphs, from_smiles
 from enfa.training import fit, read_config
 from enfa.training.checkpoint import trained_on
+from enfa.training.ensemble import fit_ensemble
+from enfa.training.explain import explain_one
+from enfa.training.members import members
 from enfa.training.predict import predict, read_smiles
 from enfa.training.run import BEST, LAST, folder_of, prepare
 
@@ -94,3 +97,19 @@ def test_predictions_of_smiles(tmp_path: Path, config_file: Callable[..., Path])
     rows = predict(folder_of(config) / LAST, tmp_path / "new.smi")
     assert [row["smiles"] for row in rows] == ["CCO", "CC(=O)O"]
     assert all(0 < row["p0"] < 1 for row in rows)
+
+
+def test_classes_are_called_what_they_are_in_the_file(config_file: Callable[..., Path], make_npz: Callable[..., Path]) -> None:
+    """The file's 1 and 2 are no 0 and 1."""
+    path = make_npz(1 + np.arange(40) % 2)
+    config = read_config(config_file(dataset=str(path), num_layers=1, hidden_channels=4, epochs=1))
+    folder = fit_ensemble(config, 2, progress=False)
+    for source, more in ((members(folder)[0], []), (folder, ["_deviation"])):
+        row = predict(source, path)[0]
+        columns = [f"probability_{k}{end}" for k in "12" for end in ("", *more)]
+        assert list(row) == ["graph", "class", *columns]
+        assert row["class"] == max("12", key=lambda k: row[f"probability_{k}"])
+    found = [explain_one(members(folder)[0], str(path), target=name) for name in "12"]
+    assert [(one.explanation.output, one.target) for one in found] == [(0, "class 1"), (1, "class 2")]
+    with pytest.raises(ValueError, match="Expected --target to be one of 1, 2, got '0'"):
+        explain_one(members(folder)[0], str(path), target="0")

@@ -36,6 +36,10 @@ class _Plans(torch.utils.data.Dataset):
     ) -> None:
         self.compiled, self.sampled, self.needs, self.draw, self.score = compiled, sampled, needs, draw, score
 
+    def __len__(self) -> int:
+        """Graphs to draw from: scripts divide by ``len(loader.dataset)``."""
+        return len(self.sampled.graphs)
+
     def __getitem__(self, batch: tuple[int, int, np.ndarray]) -> Plan:
         epoch, number, graphs = batch
         if isinstance(self.compiled, ShardedDataset):

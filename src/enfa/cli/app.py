@@ -93,4 +93,3 @@ def options(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     """Subgraph GNNs made cheap without changing a single output."""
-

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from enfa.datasets import Benchmark, from_npz, load
-from enfa.datasets.known import compact_file
+from enfa.datasets.known import compact_file, is_table
 from enfa.datasets.official.compact import from_compact
 from enfa.edits import Policy, policy_from
 from enfa.report.extra import need_matplotlib
@@ -25,6 +25,10 @@ def dataset_of(name: str, root: Path) -> Benchmark:
         if not Path(name).is_file():
             raise FileNotFoundError(f"{name}: no such file")
         return from_npz(name)
+    if is_table(name):
+        raise ValueError(
+            f"Expected a dataset's name or an .npz file, got the table {name}: enfa convert makes an .npz file of it"
+        )
     return from_compact(name, root) if compact_file(name, root).is_file() else load(name, root)
 
 

@@ -33,8 +33,8 @@ def assemble(
     """A benchmark from checked arrays; what is not given is read off the data.
 
     ``y`` of shape ``[G]`` is one class per graph. Without ``num_outputs`` the classes are the distinct
-    values, numbered from 0 in their order; with it, values must be 0 to ``num_outputs - 1``. ``y`` of shape
-    ``[G, T]`` is T yes/no tasks. The metric is accuracy for classes, ROC-AUC for tasks.
+    values, numbered from 0 in their order, and called what they are in ``y``; with it, values must be 0 to
+    ``num_outputs - 1``. ``y`` of shape ``[G, T]`` is T yes/no tasks. The metric is accuracy for classes, ROC-AUC for tasks.
 
     Floats of shape ``[G]`` that are not all whole, and whatever a metric of regression is given for, are numbers to predict,
     by default with the mean absolute error; with ``level="node"``, ``y`` has a row for each node. ``mean`` and ``std`` make
@@ -47,6 +47,10 @@ def assemble(
     if mean is not None or std is not None:
         mean, std = (np.full(outputs, d) if v is None else v for v, d in ((mean, 0.0), (std, 1.0)))
         labels = ((y.reshape(labels.shape) - mean) / std).astype(np.float32)
+    called = None
+    if task == "multiclass" and num_outputs is None:
+        called = tuple(str(value) for value in np.unique(y).tolist())
+        called = None if called == tuple(map(str, range(outputs))) else called
     edge_kinds = None
     if flat.edge_attr is not None:
         edge_kinds = channels_of(flat.source, "edge_attr", flat.edge_attr, edge_channels)
@@ -64,13 +68,12 @@ def assemble(
         targets=None if targets is None else tuple(targets),
         mean=None if mean is None else tuple(mean.tolist()),
         std=None if std is None else tuple(std.tolist()),
+        classes=called,
         refit=refit,
     )
 
 
-def labels_from(
-    source: str, y: np.ndarray, num_outputs: int | None, numbers: bool
-) -> tuple[Task, np.ndarray, int]:
+def labels_from(source: str, y: np.ndarray, num_outputs: int | None, numbers: bool) -> tuple[Task, np.ndarray, int]:
     """What they are, the labels themselves, and how many outputs a model needs; ``numbers``: to predict, not classes."""
     if y.dtype.kind == "f" and y.ndim == 1 and not numbers:
         if (np.isnan(y) | (np.floor(y) == y)).all():

@@ -114,9 +114,7 @@ class Benchmark:
         mean, std = (None if v is None else v[k : k + 1] for v in (self.mean, self.std))
         return replace(self, graphs=graphs, num_outputs=1, targets=(target,), mean=mean, std=std)
 
-    def split(
-        self, fold: int = 0, seed: int = 0, *, validation: Literal["test", "next"] = "test"
-    ) -> dict[str, np.ndarray]:
+    def split(self, fold: int = 0, seed: int = 0, *, validation: Literal["test", "next"] = "test") -> dict[str, np.ndarray]:
         """Positions in ``graphs`` to train, validate and test on.
 
         With an official split this is it, and only fold 0 exists. With folds, ``validation="test"`` makes the
@@ -155,9 +153,7 @@ class Benchmark:
             want = (rows,) if self.task == "multiclass" else (rows, self.num_outputs)
             if graph.y is None or graph.y.shape != want:
                 got = None if graph.y is None else tuple(graph.y.shape)
-                raise ValueError(
-                    f"{self.name}: expected graph {position} to have y of shape {want}, got {got}"
-                )
+                raise ValueError(f"{self.name}: expected graph {position} to have y of shape {want}, got {got}")
         labels = torch.cat([graph.y for graph in self.graphs]).numpy()
         if self.task == "multiclass":
             wrong = (labels < 0) | (labels >= self.num_outputs)

@@ -96,8 +96,7 @@ class FlatGraphs:
     def _columns(self, name: str, value: np.ndarray) -> np.ndarray:
         if value.ndim not in (1, 2) or value.dtype.kind not in "iubf":
             raise ValueError(
-                f"{self.source}: expected {name} to be a table of numbers, "
-                f"got {value.dtype} of shape {value.shape}"
+                f"{self.source}: expected {name} to be a table of numbers, got {value.dtype} of shape {value.shape}"
             )
         value = value[:, None] if value.ndim == 1 else value
         return np.ascontiguousarray(value, dtype=np.float32 if value.dtype.kind == "f" else np.int64)

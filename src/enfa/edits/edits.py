@@ -17,9 +17,7 @@ __all__ = ["DELETE", "Edits", "chosen_subgraphs"]
 DELETE = -1  # the value of an edit that deletes; a value m >= 1 marks with row m of the mark table
 
 
-def chosen_subgraphs(
-    sub_ptr: np.ndarray, graphs: np.ndarray, subs: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray]:
+def chosen_subgraphs(sub_ptr: np.ndarray, graphs: np.ndarray, subs: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """``(subgraphs, how many of each graph)``: whole bags, or those of ``subs`` only.
 
     ``subs`` holds subgraph numbers, graph by graph in the order of ``graphs``, each at most once.
@@ -137,9 +135,7 @@ class Edits:
         left = np.diff(graphs.node_ptr)[self.graph] - (gone[self.node_ptr[1:]] - gone[self.node_ptr[:-1]])
         return np.where(self.kept, np.diff(self.node_ptr), left)
 
-    def subset(
-        self, graphs: GraphSet, chosen: Sequence[int] | np.ndarray, subs: np.ndarray | None = None
-    ) -> Edits:
+    def subset(self, graphs: GraphSet, chosen: Sequence[int] | np.ndarray, subs: np.ndarray | None = None) -> Edits:
         """The bags of the chosen graphs, numbered as in ``graphs.subset(chosen)``.
 
         ``subs``, if given, are the subgraphs of these bags to take, as :func:`chosen_subgraphs` wants them.

@@ -14,6 +14,7 @@ from enfa.nn.models.registry import MODELS
 
 __all__ = ["MODELS", "model_class"]
 
+
 def _channels(values: Any) -> Any:
     """Float columns, or of categorical ones how many values each has."""
     return values.shape[1] if values.dtype.kind == "f" else [int(column.max(initial=0)) + 1 for column in values.T]

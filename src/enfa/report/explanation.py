@@ -1,28 +1,33 @@
-"""Explanations as pictures: a panel of gradients and one of what is left out, nodes red where they raise the prediction."""
+"""Explanations as pictures: a panel of gradients and one of what is left out, nodes red where they raise the prediction.
+
+RDKit draws molecules, matplotlib other graphs; either is imported where it is needed, since either may be missing.
+"""
 
 from __future__ import annotations
 
 import io
 import math
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib import colormaps
-from matplotlib.cm import ScalarMappable
-from matplotlib.collections import LineCollection
-from matplotlib.colors import Normalize
-from matplotlib.figure import Figure
 from torch_geometric.data import Data
 
 from enfa.attribution import Explanation
 from enfa.batch.file.atomic import write_atomically
+from enfa.report.extra import need_matplotlib
 from enfa.report.pictures.layout import layout
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["SUFFIXES", "draw_explanation"]
 
 SUFFIXES = (".svg", ".png")
-COLOURS = colormaps["RdBu_r"]  # blue below zero, white, red above
+COLOURS = "RdBu_r"  # matplotlib's: blue below zero, white, red above
+# of these colours those from 0.2 to 0.8, at equal distances: on darker ones bonds and letters would not be seen
+_SHADES = np.array([[67, 147, 195], [146, 197, 222], [209, 229, 240], [247, 247, 247],
+                    [253, 219, 199], [244, 165, 130], [214, 96, 77]]) / 255  # fmt: skip
 _SIDE = 440  # pixels of a panel
 
 
@@ -35,8 +40,8 @@ def _panels(explanation: Explanation) -> list[tuple[str, np.ndarray]]:
 
 
 def _colour(value: float, largest: float) -> tuple[float, float, float]:
-    """Not the darkest ones, on which bonds and letters would not be seen."""
-    r, g, b, _ = COLOURS(0.5 + 0.3 * value / largest if largest > 0 else 0.5)
+    at = 3 * value / largest + 3 if largest > 0 else 3.0
+    r, g, b = (float(np.interp(at, range(len(_SHADES)), shade)) for shade in _SHADES.T)
     return r, g, b
 
 
@@ -46,13 +51,13 @@ def draw_explanation(
     """Write an SVG or PNG file: of a molecule where its SMILES is given (needs rdkit), else of the graph.
 
     Every panel has a colour scale of its own, the same above and below zero. Atoms and nodes without a number have no colour.
-    ``title`` is for graphs.
+    ``title`` says what is explained.
     """
     path = Path(path)
     if path.suffix not in SUFFIXES:
         raise ValueError(f"Expected a file ending in {' or '.join(SUFFIXES)} for the picture, got {path}")
     if smiles is not None:
-        write_atomically(path, [_molecule(explanation, smiles, path.suffix == ".png")])
+        write_atomically(path, [_molecule(explanation, smiles, title, path.suffix == ".png")])
         return
     if graph is None:
         raise ValueError("Expected a graph, or the SMILES of a molecule, to draw, got neither")
@@ -61,7 +66,7 @@ def draw_explanation(
     write_atomically(path, [drawn.getvalue()])
 
 
-def _molecule(explanation: Explanation, smiles: str, png: bool) -> bytes:
+def _molecule(explanation: Explanation, smiles: str, title: str, png: bool) -> bytes:
     try:
         from rdkit import Chem
         from rdkit.Chem.Draw import rdMolDraw2D
@@ -76,6 +81,7 @@ def _molecule(explanation: Explanation, smiles: str, png: bool) -> bytes:
     options: Any = canvas.drawOptions()
     options.useBWAtomPalette()  # colours are for what atoms do
     options.highlightRadius, options.legendFontSize = 0.42, 17
+    options.legendFraction = 0.16  # of a panel: three lines
     options.fillHighlights, options.atomHighlightsAreCircles = True, True
     atoms, colours, legends = [], [], []
     for name, values in panels:
@@ -83,7 +89,8 @@ def _molecule(explanation: Explanation, smiles: str, png: bool) -> bytes:
         known = {v: _colour(value, largest) for v, value in enumerate(values.tolist()) if math.isfinite(value)}
         atoms.append(list(known))
         colours.append(known)
-        legends.append(f"{name} (strongest: {largest:.2g})\nred raises the prediction, blue lowers it")
+        legend = f"{name} (strongest: {largest:.2g})\nred raises the prediction, blue lowers it"
+        legends.append(f"{title}\n{legend}" if title else legend)
     molecules = [rdMolDraw2D.PrepareMolForDrawing(molecule) for _ in panels]
     none: list[Any] = [[] for _ in panels]
     canvas.DrawMolecules(
@@ -95,6 +102,12 @@ def _molecule(explanation: Explanation, smiles: str, png: bool) -> bytes:
 
 
 def _graph(explanation: Explanation, graph: Data, title: str) -> Figure:
+    need_matplotlib()
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.collections import LineCollection
+    from matplotlib.colors import Normalize
+    from matplotlib.figure import Figure
+
     nodes = int(graph.num_nodes or 0)
     edges = graph.edge_index.cpu().numpy()
     place, panels = layout(nodes, edges), _panels(explanation)

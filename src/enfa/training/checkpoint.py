@@ -13,7 +13,10 @@ from torch import Tensor, nn
 
 from enfa.nn.models.pretrained import CONFIG, load_pretrained
 from enfa.training.build import Problem, make_model, make_policy
+from enfa.training.members import one_model
+from enfa.training.metrics import in_units
 from enfa.training.settings.config import MODEL, RUNS_ON, Config
+from enfa.training.settings.folder import check_same_data, fingerprint
 
 __all__ = [
     "FORMAT", "check_resumable", "check_same_model", "check_same_run", "check_weights", "load", "load_checkpoint",
@@ -101,8 +104,9 @@ def check_weights(path: str | Path, checkpoint: dict[str, Any], module: nn.Modul
 
 
 def check_resumable(path: str | Path, checkpoint: dict[str, Any], config: Config) -> None:
-    """Refuse to continue from weights alone, with other settings, or to an end that has been passed."""
+    """Refuse to continue from weights alone, with other settings or other data, or to an end that has been passed."""
     check_same_run(path, checkpoint, config)
+    check_same_data(Path(path), checkpoint["enfa"].get("data"), fingerprint(config), config)
     missing = [name for name in _TO_RESUME if name not in checkpoint]
     if missing:
         raise ValueError(f"{path} cannot be resumed: Expected it to hold {', '.join(missing)}, got weights only")
@@ -143,10 +147,11 @@ def check_same_run(path: str | Path, checkpoint: dict[str, Any], config: Config)
 
 
 def load_model(path: str | Path) -> tuple[nn.Module, Config, Problem]:
-    """The trained model of a checkpoint, or of a folder that ``save_pretrained`` has written, in evaluation mode, with its
-    settings."""
-    if Path(path).is_dir():
-        return _model_of_folder(Path(path))
+    """The trained model of a checkpoint, of a run's folder (its best one), or of a folder that ``save_pretrained`` has written,
+    in evaluation mode, with its settings."""
+    path = one_model(path)
+    if path.is_dir():
+        return _model_of_folder(path)
     checkpoint = load_checkpoint(path)
     config, problem = _config(checkpoint), Problem(**checkpoint["enfa"]["problem"])
     with _naming(path, checkpoint):
@@ -173,12 +178,13 @@ def _model_of_folder(folder: Path) -> tuple[nn.Module, Config, Problem]:
 
 
 def load(path: str | Path) -> nn.Module:
-    """A model from a folder that ``model.save_pretrained`` has written, or from a checkpoint of ``enfa train``.
+    """A model from a folder that ``model.save_pretrained`` has written, or from a checkpoint of ``enfa train``, or its folder.
 
     It is in evaluation mode. ``model.policy`` is the policy that it is for, and ``model.task`` what ``enfa train`` knows of its
     outputs; None, where they were not saved with it.
     """
-    return load_pretrained(path) if Path(path).is_dir() else load_model(path)[0]
+    path = one_model(path)
+    return load_pretrained(path) if path.is_dir() else load_model(path)[0]
 
 
 def trained_on(path: str | Path) -> str:
@@ -186,7 +192,8 @@ def trained_on(path: str | Path) -> str:
 
     Epochs count from 0, as in ``metrics.csv``.
     """
-    if Path(path).is_dir():
+    path = one_model(path)
+    if path.is_dir():
         model: Any = load_model(path)[0]
         return str(model.task.get("trained_on", "trained by enfa train"))
     checkpoint = load_checkpoint(path)
@@ -197,5 +204,6 @@ def trained_on(path: str | Path) -> str:
     line += "" if config.conv is None else f", {config.conv}"
     if not curve:
         return f"{line}; saved before its first epoch ended"
-    metric = checkpoint["enfa"]["problem"]["metric"]
-    return f"{line}; epoch {curve[-1]['epoch']}, validation {metric} {curve[-1]['score']:.4f}"
+    problem, score = Problem(**checkpoint["enfa"]["problem"]), curve[-1]["score"]
+    units = in_units(problem.metric, problem.std, problem.targets)(score)
+    return f"{line}; epoch {curve[-1]['epoch']}, validation {problem.metric} {score:.4f}{units}"

@@ -1,4 +1,4 @@
-"""Several seeds of one config, and the folder that holds them."""
+"""Several seeds of one config, in one folder."""
 
 from __future__ import annotations
 
@@ -8,17 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from enfa.datasets import Benchmark
-from enfa.graphs.names import check_file_name
-from enfa.nn.models.pretrained import CONFIG
 from enfa.training.disk import write_json
+from enfa.training.members import MEMBERS
 from enfa.training.results.record import Record
 from enfa.training.run import fit
 from enfa.training.settings.config import Config
-from enfa.training.settings.folder import BEST, LAST, check_place, folder_of
+from enfa.training.settings.folder import LAST, check_place, check_same_data, fingerprint, folder_of
 
-__all__ = ["MEMBERS", "fit_ensemble", "members"]
-
-MEMBERS = "ensemble.json"
+__all__ = ["fit_ensemble"]
 
 
 def fit_ensemble(
@@ -55,23 +52,7 @@ def _done(config: Config) -> Record | None:
     if not path.is_file():
         return None
     record = Record.from_dict(json.loads(path.read_text(encoding="utf-8")))
-    return record if record.config == config.to_dict() else None
-
-
-def members(path: Path) -> list[Path]:
-    """The checkpoints of an ensemble's folder; of a run's folder its best one; or what is given, one model."""
-    if not path.is_dir() or (path / CONFIG).is_file():
-        return [path]
-    if not (path / MEMBERS).is_file():
-        if (path / BEST).is_file():
-            return [path / BEST]
-        raise ValueError(f"Expected a checkpoint, or a folder with {BEST} or {MEMBERS} (of enfa train --ensemble), got {path}")
-    try:
-        runs = json.loads((path / MEMBERS).read_text(encoding="utf-8"))["runs"]
-        for run in runs:
-            check_file_name("a run", run)  # a folder, which may be anybody's, names nothing outside of it
-        if len(runs) < 2:
-            raise ValueError(f"got {len(runs)} of them")
-    except (ValueError, TypeError, KeyError) as error:
-        raise ValueError(f"{path / MEMBERS}: Expected the names of two or more runs ({error})") from error
-    return [path / run / BEST for run in runs]
+    if record.config != config.to_dict():
+        return None
+    check_same_data(path, record.data, fingerprint(config), config)
+    return record

@@ -97,9 +97,14 @@ def _target(problem: Problem, target: str | None) -> int | None:
         return None
     if target in names:
         return names.index(target)
-    if target.isdigit() and int(target) < problem.num_outputs:
+    # a number counts outputs, unless that is what they are called
+    if target.isdigit() and int(target) < problem.num_outputs and not any(map(_is_number, names)):
         return int(target)
     raise ValueError(f"Expected --target to be one of {', '.join(names)}, got {target!r}")
+
+
+def _is_number(name: str) -> bool:
+    return name.removeprefix("-").isdigit()
 
 
 def explain_one(
@@ -128,5 +133,7 @@ def explain_one(
         units = "the data's"
         if problem.std is not None and problem.mean is not None:
             found = found.scaled(problem.std, problem.mean)
-    name = names[found.output] if names else f"class {found.output}" if problem.task == "multiclass" else str(found.output)
+    name = names[found.output] if names else str(found.output)
+    if problem.task == "multiclass" and _is_number(name):
+        name = f"class {name}"
     return Explained(found, graph, smiles, name, units, trained_on(checkpoint))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-__all__ = ["NEAR", "best_of", "in_percent", "in_units", "lower_is_better", "mode", "reached"]
+__all__ = ["NEAR", "best_of", "in_percent", "in_units", "labelled", "lower_is_better", "mode", "reached"]
 
 LOWER = ("mae", "mse")
 SHARES = ("accuracy", "rocauc", "ap")
@@ -40,6 +40,17 @@ def in_units(metric: str, std: Sequence[float] | None, targets: Sequence[str] | 
         return lambda score: f" {of}"
     power = 1 if metric == "mae" else 2
     return lambda score: f" {of}, which is {score * std[0] ** power:.4g} in units of {targets[0]}" + "²" * (power - 1)
+
+
+def labelled(metric: str, std: Sequence[float] | None) -> str:
+    """A metric's name in a table, whose numbers are as they were computed.
+
+    >>> labelled("mae", [2.0]), labelled("mae", None), labelled("r2", [2.0])
+    ('mae (deviations)', 'mae', 'r2')
+    """
+    if std is None or metric not in LOWER:
+        return metric
+    return f"{metric} ({'squared ' * (metric == 'mse')}deviations)"
 
 
 def best_of(metric: str, scores: Sequence[float] | np.ndarray) -> int:

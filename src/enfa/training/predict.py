@@ -18,7 +18,7 @@ from enfa.datasets.own.molecule_rows import smiles_column
 from enfa.datasets.own.table import read_table
 from enfa.training.build import Problem, compile_for
 from enfa.training.checkpoint import load_model
-from enfa.training.ensemble import members
+from enfa.training.members import members
 from enfa.training.one_graph import predict_roots
 from enfa.training.settings.config import MODEL, Config
 
@@ -58,7 +58,8 @@ class Outputs:
         """Each row by the names of its columns.
 
         Those of yes/no tasks are ``p0``, ... and of numbers their targets' names, or ``y0``, ...; with ``prefix``, where other
-        columns may have these names, ``probability_TARGET`` and ``predicted_TARGET``. Of classes the likeliest comes first.
+        columns may have these names, ``probability_TARGET`` and ``predicted_TARGET``. Of classes the likeliest comes first;
+        their columns are ``probability_CLASS`` where they are called anything but 0, 1, ...
         """
         columns, best = self._columns(prefix)
         if self.deviation is not None and {f"{name}_deviation" for name in columns} & set(columns):
@@ -84,9 +85,8 @@ class Outputs:
         plain = [f"p{k}" for k in range(problem.num_outputs)]
         if problem.task == "binary":
             return ([f"probability_{name}" for name in problem.targets] if prefix and problem.targets else plain), None
-        if prefix and problem.targets and problem.classes:
-            return [f"probability_{name}" for name in problem.classes], f"predicted_{problem.targets[0]}"
-        return plain, "class"
+        best = f"predicted_{problem.targets[0]}" if prefix and problem.targets else "class"
+        return ([f"probability_{name}" for name in problem.classes] if problem.classes else plain), best
 
 
 def _loaded(source: Path) -> list[tuple[torch.nn.Module, Config, Problem]]:

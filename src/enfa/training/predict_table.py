@@ -17,7 +17,7 @@ from enfa.datasets.own.molecule_rows import read_molecules, smiles_column
 from enfa.datasets.own.table import Table, read_table
 from enfa.training.build import Problem
 from enfa.training.checkpoint import load_model
-from enfa.training.ensemble import members
+from enfa.training.members import members
 from enfa.training.predict import outputs
 
 __all__ = ["Predicted", "predict_table"]

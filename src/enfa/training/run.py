@@ -23,6 +23,7 @@ from enfa.training.checkpoint import check_resumable, check_same_model, check_we
 from enfa.training.disk import write_json, write_text
 from enfa.training.finetune import fitted, start_from
 from enfa.training.loop.graphed import uses_graphs
+from enfa.training.members import one_model
 from enfa.training.metrics import NEAR, lower_is_better, mode
 from enfa.training.one_graph import compile_roots, labels_of_roots, open_one_graph
 from enfa.training.results.parts import Parts
@@ -293,7 +294,7 @@ def fit_few(config: Config, data: Benchmark) -> None:
 
 def evaluate(config: Config, checkpoint: str | Path | None = None, part: str = "test", progress: bool = True) -> float:
     """The score of a checkpoint (by default the run's best) on one part of the split."""
-    path = folder_of(config) / BEST if checkpoint is None else Path(checkpoint)
+    path = folder_of(config) / BEST if checkpoint is None else one_model(checkpoint)
     found = load_checkpoint(path)
     run = prepare(config, progress, None if config.init is None else load(path))
     check_same_model(path, found, config, run.module.problem)

@@ -19,6 +19,7 @@ from enfa.training.results.collect import Results
 from enfa.training.results.record import Record
 from enfa.training.run import LAST, fit, folder_of, needs_lightning
 from enfa.training.settings.config import Config
+from enfa.training.settings.folder import check_same_data, fingerprint
 
 __all__ = ["Job", "numbers", "plan_jobs", "run_sweep", "sweep"]
 
@@ -59,11 +60,14 @@ def plan_jobs(
         if config.devices > 1:
             raise ValueError(f"{config.name}: a sweep runs each model on one device, got devices={config.devices}")
         of = Results.open(folder, config)
+        data = fingerprint(config) if of.records else None
+        for record in of.records:
+            check_same_data(of.path, record.data, data, config)
         results.append(of)
         key = config.dataset, config.root, config.level
         if key not in counts:
-            data = open_benchmark(config) if config.level == "graphs" else open_one_graph(config)
-            counts[key] = data.num_folds
+            opened = open_benchmark(config) if config.level == "graphs" else open_one_graph(config)
+            counts[key] = opened.num_folds
         chosen = range(counts[key]) if folds is None else folds
         for seed in seeds:
             for fold in chosen:
@@ -163,7 +167,9 @@ def run_sweep(
             line = "no time to begin"
         else:
             line = f"{record.ended} after {record.epochs} epochs, {record.seconds:.0f} s; best {record.valid:.4f}"
-            line += "" if record.test is None else f", test {record.test:.4f}"
+            line += (
+                record.units(record.valid) if record.test is None else f", test {record.test:.4f}{record.units(record.test)}"
+            )
         say(f"{job}: {line}")
 
     sweep(jobs, min(at_once, max(len(jobs), 1)), deadline, report, progress)

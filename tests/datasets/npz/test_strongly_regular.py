@@ -16,9 +16,7 @@ def test_all_parts_are_all_graphs(data: Path) -> None:
 def graph6(n: int, edges: set[tuple[int, int]]) -> str:
     bits = [int((a, b) in edges or (b, a) in edges) for b in range(n) for a in range(b)]
     bits += [0] * (-len(bits) % 6)
-    return chr(63 + n) + "".join(
-        chr(63 + int("".join(map(str, bits[i : i + 6])), 2)) for i in range(0, len(bits), 6)
-    )
+    return chr(63 + n) + "".join(chr(63 + int("".join(map(str, bits[i : i + 6])), 2)) for i in range(0, len(bits), 6))
 
 
 def test_reads_the_raw_file_and_refuses_a_damaged_one(data: Path, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def test_files(tmp_path: Path) -> None:
         stream(tmp_path / "some.csv")
     with pytest.raises(ValueError, match="Unknown dataset"):
         stream("ZINK", tmp_path)
-    with pytest.raises(ValueError, match=r"Expected a \.csv file"):
+    with pytest.raises(ValueError, match=r"Expected a \.csv or \.tsv file"):
         stream("ZINC", tmp_path, labels=["logp"])
     (tmp_path / "some.csv").write_text("smiles,logp\nCC,1\n")
     assert isinstance(stream(tmp_path / "some.csv", labels=["logp"]), SmilesStream)

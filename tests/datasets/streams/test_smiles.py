@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from enfa.datasets import SmilesStream, from_smiles
+from enfa.datasets import stream as by_name
 
 
 def test_lines(tmp_path: Path) -> None:
@@ -19,13 +20,22 @@ def test_lines(tmp_path: Path) -> None:
     assert [len(block) for block in stream.raw_blocks(repeat(1))] == [1, 1]
 
 
+@pytest.mark.parametrize(("name", "mark"), [("a.tsv", "\t"), ("a.CSV", ";"), ("a.csv", "\t")])
+def test_tables_are_those_that_training_reads(tmp_path: Path, name: str, mark: str) -> None:
+    text = "id,canonical_smiles,log p\n1,CCO,0.5\n2,CC,NA\n"
+    (tmp_path / name).write_text("\ufeff" + text.replace(",", mark), encoding="utf-8")
+    for stream in (SmilesStream(tmp_path / name, ["log p"]), by_name(tmp_path / name, labels=["log p"])):
+        (_, one, (half,)), (_, other, (lacking,)) = stream.lines()
+        assert (one, other, half) == ("CCO", "CC", 0.5) and math.isnan(lacking)
+
+
 def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("smiles,logp\nCCO,high\n")
     with pytest.raises(ValueError, match=r"a\.csv, line 2: expected a number in column 'logp', got 'high'"):
         list(SmilesStream(tmp_path / "a.csv", ["logp"]).lines())
     with pytest.raises(ValueError, match="expected a column 'heat', got smiles, logp"):
         list(SmilesStream(tmp_path / "a.csv", ["heat"]).lines())
-    with pytest.raises(ValueError, match=r"expected a \.csv file"):
+    with pytest.raises(ValueError, match=r"expected a \.csv or \.tsv file"):
         SmilesStream(tmp_path / "a.smi", ["heat"])
     (tmp_path / "a.smi").write_bytes(b"\xff\xfe")
     with pytest.raises(ValueError, match="is not a text file"):

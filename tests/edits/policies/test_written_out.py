@@ -24,9 +24,7 @@ def _written_out(graph: Data, policy: enfa.Policy) -> list[tuple]:
     for s in range(edits.num_subgraphs):
         rows = range(found.sub_ptr[s], found.sub_ptr[s + 1])
         nodes = [(int(found.node[r]), float(marks[found.mark[r], 0])) for r in rows]
-        edges = [
-            (int(found.node[a]), int(found.node[b])) for a, b in zip(found.src, found.dst) if found.sub[b] == s
-        ]
+        edges = [(int(found.node[a]), int(found.node[b])) for a, b in zip(found.src, found.dst) if found.sub[b] == s]
         subs.append((tuple(nodes), tuple(sorted(edges))))
         assert all(found.sub[a] == found.sub[b] for a, b in zip(found.src, found.dst))
     return subs

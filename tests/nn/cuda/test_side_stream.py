@@ -181,14 +181,10 @@ def _steps(model: nn.Module, plan: enfa.Bag, loss: Any, capture: bool, clip: flo
 
 @cuda
 @pytest.mark.parametrize("how", ["plain", "tied", "regularised", "clipped", "little room"])
-def test_captured_steps_with_wide_weights_have_the_bits_of_eager_ones(
-    how: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_captured_steps_with_wide_weights_have_the_bits_of_eager_ones(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
     model = enfa.DSGNN([5, 3], 128, 2, 3, "gine", edge_channels=[4, 3]).cuda().train()
-    plan = enfa.make_plan(
-        random_graphs(200, 14, channels=[5, 3], edge_channels=[4, 3], seed=1), enfa.NodeMarking(), model
-    )
+    plan = enfa.make_plan(random_graphs(200, 14, channels=[5, 3], edge_channels=[4, 3], seed=1), enfa.NodeMarking(), model)
     plan.y = torch.arange(200) % 2
     if how == "tied":
         model.layers[2].conv.update[0] = model.layers[1].conv.update[3]

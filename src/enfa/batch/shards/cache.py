@@ -20,6 +20,7 @@ from enfa.plan.table import Plan
 
 __all__ = ["Shards", "memory_of"]
 
+
 def _nbytes(value: Any) -> int:
     if isinstance(value, np.ndarray):
         return value.nbytes

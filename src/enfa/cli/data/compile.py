@@ -24,7 +24,10 @@ __all__ = ["compile"]
 
 def compile(
     dataset: Annotated[
-        str, typer.Argument(help="A dataset's name, an .npz file, or a .csv file with a column 'smiles'.", show_default=False)
+        str,
+        typer.Argument(
+            help="A dataset's name, an .npz file, or a .csv or .tsv file with a column 'smiles'.", show_default=False
+        ),
     ],
     out: Annotated[str, typer.Option(help="Folder of the shards, or a URL such as s3://bucket/data.", show_default=False)],
     policy: Annotated[
@@ -39,7 +42,7 @@ def compile(
         str, typer.Option(help="local (processes of this machine), dask, or the address of a Dask scheduler.")
     ] = "local",
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; as many as there are cores by default.")] = None,
-    labels: Annotated[str, typer.Option(help="Columns of a .csv file to learn from, with commas between them.")] = "",
+    labels: Annotated[str, typer.Option(help="Columns of a .csv or .tsv file to learn from, with commas between them.")] = "",
     root: Annotated[
         Path, typer.Option(envvar="ENFA_DATA", help="Folder of raw data, which may be downloaded, or of NAME.npz.")
     ] = Path("data"),

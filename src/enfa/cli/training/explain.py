@@ -17,13 +17,14 @@ __all__ = ["explain"]
 
 def explain(
     checkpoint: Annotated[
-        Path, typer.Argument(help="A checkpoint of enfa train, or a folder of save_pretrained.", show_default=False)
+        Path,
+        typer.Argument(help="A checkpoint of enfa train, the folder of a run, or one of save_pretrained.", show_default=False),
     ],
     graphs: Annotated[
         str,
         typer.Argument(
-            help="An .npz file of graphs, a .csv file with a column 'smiles', any other file with a SMILES string at the "
-            "beginning of every line, or a SMILES string.",
+            help="An .npz file of graphs, a .csv or .tsv file with a column 'smiles', any other file with a SMILES "
+            "string at the beginning of every line, or a SMILES string.",
             show_default=False,
         ),
     ],
@@ -48,12 +49,12 @@ def explain(
             raise ValueError(f"{path} exists: --force replaces it")
     found = explain_one(checkpoint, graphs, row, target, node, smiles)
     out.parent.mkdir(parents=True, exist_ok=True)
-    number = found.explanation.prediction
-    draw_explanation(out, found.explanation, found.graph, smiles=found.smiles, title=f"{found.target}: {number:.4g}")
+    number, what = found.explanation.prediction, "prediction" if found.units != "logit" else "logit"
+    title = f"{found.target}: {what} {number:.4g}"
+    draw_explanation(out, found.explanation, found.graph, smiles=found.smiles, title=title)
     write_json(beside, found.to_dict())
     console, told = Console(), Console(stderr=True)
     told.print(f"{checkpoint}: {found.trained_on}", markup=False, highlight=False, soft_wrap=True)
     if found.explanation.why_not is not None:
         told.print(f"Gradients only: {found.explanation.why_not}", markup=False, highlight=False, soft_wrap=True)
-    what = "prediction" if found.units != "logit" else "logit"
     console.print(f"{found.target}: {what} {number:.6g}; {out}, {beside}", markup=False, highlight=False, soft_wrap=True)

@@ -11,7 +11,7 @@ from rich.console import Console
 from enfa.cli.training.bad_rows import check_list, listing, say, say_unseen
 from enfa.training.checkpoint import load_model, trained_on
 from enfa.training.disk import write_csv
-from enfa.training.ensemble import members
+from enfa.training.members import members
 from enfa.training.predict import predict as predict_graphs
 from enfa.training.predict_table import predict_table
 

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from enfa.cli.training.settings import config_of
+from enfa.training.settings.folder import BEST, folder_of
 
 __all__ = ["test"]
 
@@ -26,7 +27,13 @@ def test(
     if part not in ("train", "valid", "test"):
         raise ValueError(f"Expected --part to be train, valid or test, got {part!r}")
     settings = config_of(config, overrides)
-    from enfa.training.run import evaluate  # and PyTorch, which no mistake above had to wait for
+    from enfa.training.checkpoint import load_checkpoint  # and PyTorch, which no mistake above had to wait for
+    from enfa.training.members import one_model
+    from enfa.training.metrics import in_units
+    from enfa.training.run import evaluate
 
-    score = evaluate(settings, checkpoint, part, progress)
-    Console().print(f"{part} score {score:.6f}", markup=False)
+    path = folder_of(settings) / BEST if checkpoint is None else one_model(checkpoint)
+    score = evaluate(settings, path, part, progress)
+    of = load_checkpoint(path)["enfa"]["problem"]
+    units = in_units(of["metric"], of.get("std"), of.get("targets"))(score)
+    Console().print(f"{part} score: {of['metric']} {score:.6f}{units}", markup=False, soft_wrap=True)

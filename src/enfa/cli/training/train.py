@@ -84,14 +84,14 @@ def train(
             telling.stop()
             folder = fit_ensemble(
                 settings, ensemble, resume=resume, progress=progress, data=data,
-                report=lambda each, record: _say(console, record, data, f"seed {each.seed}: "),
+                report=lambda each, record: _say(console, record, f"seed {each.seed}: "),
             )  # fmt: skip
         else:
             record = fit(settings, resume=resume, progress=progress, data=data, parts=parts)
             if record is None:
                 return
             telling.stop()
-            _say(console, record, data)
+            _say(console, record)
     except (KeyboardInterrupt, SystemExit):
         kept = f"{folder / LAST} is kept: --resume continues it." if (folder / LAST).exists() else "Nothing was saved yet."
         if ensemble is not None:
@@ -117,12 +117,9 @@ def _opened(config: Config) -> Benchmark:
         return open_benchmark(config, report)
 
 
-def _say(console: Console, record: Record, data: Benchmark | None, which: str = "") -> None:
-    from enfa.training.metrics import in_units
-
-    units = in_units(record.metric, *((None, None) if data is None else (data.std, data.targets)))
+def _say(console: Console, record: Record, which: str = "") -> None:
     score = f"best validation {record.metric} {record.valid:.4f} in epoch {record.best_epoch}"
-    tested = "" if record.test is None else f", test {record.metric} there {record.test:.4f}{units(record.test)}"
+    tested = "" if record.test is None else f", test {record.metric} there {record.test:.4f}{record.units(record.test)}"
     line = f"{which}{record.ended}: {record.epochs} epochs in {record.seconds:.0f} s; {score}{tested}"
     console.print(line, markup=False, soft_wrap=True)
     if not which:

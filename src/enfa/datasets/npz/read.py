@@ -25,9 +25,7 @@ def read_npz(path: Path, also: Sequence[str] = ("y",), graphs: bool = True) -> d
     return arrays
 
 
-def flat_graphs(
-    path: Path, arrays: Mapping[str, np.ndarray], edges: str = "auto", use_node_attr: bool = False
-) -> FlatGraphs:
+def flat_graphs(path: Path, arrays: Mapping[str, np.ndarray], edges: str = "auto", use_node_attr: bool = False) -> FlatGraphs:
     if edges not in ("auto", "once", "both"):
         raise ValueError(f"Expected edges to be 'auto', 'once' or 'both', got {edges!r}")
     flat = FlatGraphs(

@@ -10,7 +10,7 @@ from typing import TextIO
 from enfa.datasets.known import is_table
 from enfa.datasets.own.bad import BadRow
 
-__all__ = ["Table", "read_table"]
+__all__ = ["Table", "delimiter_of", "read_table"]
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,15 @@ def read_table(path: str | Path) -> Table:
     return table
 
 
-def _with_header(path: Path, file: TextIO) -> Table:
+def delimiter_of(file: TextIO) -> str:
+    """Between the columns: whichever of comma, semicolon and tab the header has most of. The file is at its beginning again."""
     first = file.readline()
     file.seek(0)
-    delimiter = max((",", ";", "\t"), key=first.count)
+    return max((",", ";", "\t"), key=first.count)
+
+
+def _with_header(path: Path, file: TextIO) -> Table:
+    delimiter = delimiter_of(file)
     reader = csv.reader(file, delimiter=delimiter)
     columns = [name.strip() for name in next(reader, [])]
     twice = sorted({name for name in columns if columns.count(name) > 1})

@@ -8,7 +8,7 @@ from pathlib import Path
 from torch_geometric.data import Data
 
 from enfa.datasets.catalogue import load
-from enfa.datasets.known import NPZ_NAMES, ZINC_NAMES, compact_file
+from enfa.datasets.known import NPZ_NAMES, ZINC_NAMES, compact_file, is_table
 from enfa.datasets.npz.zinc import zinc_arrays
 from enfa.datasets.official.compact import FACTS
 from enfa.datasets.streams.flat import FlatStream
@@ -17,20 +17,20 @@ from enfa.datasets.streams.smiles import SmilesStream
 
 __all__ = ["stream"]
 
-_TEXT = (".csv", ".smi", ".smiles", ".txt")
+_TEXT = (".smi", ".smiles", ".txt")
 
 
 def stream(name: str | Path, root: str | Path = "data", *, labels: Sequence[str] = ()) -> Iterable[Data]:
     """The graphs of a dataset, in the order in which :func:`enfa.datasets.load` or ``from_npz`` has them, for ``enfa.compile``.
 
-    ``name`` is a benchmark's, an ``.npz`` file, or a text file of SMILES strings (.csv, .smi, .smiles, .txt), of which
+    ``name`` is a benchmark's, an ``.npz`` file, or a text file of SMILES strings (.csv, .tsv, .smi, .smiles, .txt), of which
     ``labels`` names the columns to learn from. Files are read block by block; benchmarks that exist as raw files only, at once.
     """
     path = Path(name)
-    if path.suffix in _TEXT:
+    if is_table(path) or path.suffix in _TEXT:
         return SmilesStream(path, labels)
     if labels:
-        raise ValueError(f"Expected a .csv file, in which columns have names, with labels={list(labels)}, got {name}")
+        raise ValueError(f"Expected a .csv or .tsv file, in which columns have names, with labels={list(labels)}, got {name}")
     if path.suffix == ".npz":
         if not path.is_file():
             raise FileNotFoundError(f"{name}: no such file")

@@ -10,7 +10,11 @@ from pathlib import Path
 import torch
 from torch_geometric.data import Data
 
+from enfa.datasets.known import is_table
 from enfa.datasets.molecules import from_smiles
+from enfa.datasets.own.labels import BLANK
+from enfa.datasets.own.molecule_rows import NAMES
+from enfa.datasets.own.table import delimiter_of
 
 __all__ = ["SmilesStream"]
 
@@ -18,35 +22,39 @@ Line = tuple[int, str, list[float]]  # its number, the SMILES, the labels
 
 
 class SmilesStream:
-    """The molecules of a CSV file, its column ``smiles``, or of any other text file, the first word of every line.
+    """The molecules of a ``.csv`` or ``.tsv`` file, its column ``smiles`` (or ``canonical_smiles``), or of any other text file,
+    the first word of every line.
 
-    ``labels`` names columns of numbers, of which each molecule's ``y`` [1, T] is made; an empty field is NaN, "not measured".
+    ``labels`` names columns of numbers, of which each molecule's ``y`` [1, T] is made; a blank is NaN, "not measured".
     The graphs are those of :func:`enfa.datasets.from_smiles`; :func:`enfa.compile` makes them in its workers.
     """
 
     def __init__(self, path: str | Path, labels: Sequence[str] = ()) -> None:
         self.path, self.labels = Path(path), tuple(labels)
-        if self.labels and self.path.suffix != ".csv":
-            raise ValueError(f"{self.path}: expected a .csv file, in which columns have names, got labels={list(labels)}")
+        if self.labels and not is_table(self.path):
+            raise ValueError(
+                f"{self.path}: expected a .csv or .tsv file, in which columns have names, got labels={list(labels)}"
+            )
         if not self.path.is_file():
             raise FileNotFoundError(f"There is no input file {self.path}")
 
     def lines(self) -> Iterator[Line]:
         try:
             with self.path.open(encoding="utf-8-sig", newline="") as file:
-                if self.path.suffix != ".csv":
+                if not is_table(self.path):
                     yield from ((n, line.split()[0], []) for n, line in enumerate(file, 1) if line.strip())
                     return
-                rows = csv.DictReader(file)
+                rows = csv.DictReader(file, delimiter=delimiter_of(file))
                 names = {name.strip().lower(): name for name in rows.fieldnames or ()}
-                for name in ("smiles", *self.labels):
+                molecules = next((name for name in NAMES if name in names), NAMES[0])
+                for name in (molecules, *self.labels):
                     if name.lower() not in names:
                         raise ValueError(f"{self.path}: expected a column {name!r}, got {', '.join(names) or 'none'}")
                 columns = [names[name.lower()] for name in self.labels]
                 for row in rows:
                     yield (
                         rows.line_num,
-                        (row[names["smiles"]] or "").strip(),
+                        (row[names[molecules]] or "").strip(),
                         [self._number(row, c, rows.line_num) for c in columns],
                     )
         except UnicodeDecodeError as error:
@@ -55,7 +63,7 @@ class SmilesStream:
     def _number(self, row: dict[str, str], column: str, line: int) -> float:
         text = (row[column] or "").strip()
         try:
-            return float(text) if text else float("nan")
+            return float("nan") if text.lower() in BLANK else float(text)
         except ValueError as error:
             raise ValueError(f"{self.path}, line {line}: expected a number in column {column!r}, got {text!r}") from error
 

@@ -50,8 +50,10 @@ def policy_from(name: str, **params: Any) -> Policy:
     known = inspect.signature(cls).parameters
     for param in params:
         if param not in known:
-            raise unknown(f"a parameter of {name}", param, known) if known else ValueError(
-                f"{name} has no parameters, got {param!r}"
+            raise (
+                unknown(f"a parameter of {name}", param, known)
+                if known
+                else ValueError(f"{name} has no parameters, got {param!r}")
             )
     for param, of in known.items():
         if of.default is inspect.Parameter.empty and param not in params:

@@ -38,6 +38,4 @@ class NodeDeletion(Policy):
         owner, edge = owner[~loop], edge[~loop]
         edge = edge[np.argsort(owner, kind="stable")]
         counts = np.bincount(owner, minlength=graphs.num_nodes)
-        return Edits.build(
-            np.diff(graphs.node_ptr), edge=(counts, edge, np.full_like(edge, DELETE)), marks=self.marks
-        )
+        return Edits.build(np.diff(graphs.node_ptr), edge=(counts, edge, np.full_like(edge, DELETE)), marks=self.marks)

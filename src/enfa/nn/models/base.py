@@ -134,9 +134,7 @@ class SubgraphGNN(Saved, Captures):
     def make_subgraph_mlp(self, pooled: int, hidden: int, norm: str | None) -> nn.Module:
         return nn.Sequential(nn.Linear(pooled, hidden), nn.ReLU())
 
-    def layer(
-        self, width: int, hidden: int, conv: ConvLike, edge_dim: int, norm: str | None, *options: Any
-    ) -> SubgraphLayer:
+    def layer(self, width: int, hidden: int, conv: ConvLike, edge_dim: int, norm: str | None, *options: Any) -> SubgraphLayer:
         return SubgraphLayer(make_conv(conv, width, hidden, edge_dim, norm), make_norm(norm, hidden), *options)
 
     def forward(self, bag: Bag) -> Tensor:

@@ -58,9 +58,7 @@ class DSSGNN(SubgraphGNN):
         self.context = context
         super().__init__(in_channels, hidden_channels, out_channels, num_layers, conv, **options)
 
-    def layer(
-        self, width: int, hidden: int, conv: ConvLike, edge_dim: int, norm: str | None, *options: Any
-    ) -> SubgraphLayer:
+    def layer(self, width: int, hidden: int, conv: ConvLike, edge_dim: int, norm: str | None, *options: Any) -> SubgraphLayer:
         encoder: list[nn.Module] = []
         if self.context != "identity":
             # Eq. 6 adds to a layer's output, ESAN's layer reads its input

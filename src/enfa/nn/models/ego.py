@@ -57,9 +57,7 @@ class EgoGNN(SubgraphGNN):
         first = in_channels, hidden_channels, out_channels, num_layers, conv
         super().__init__(*first, readout=readout, mark_channels=mark_channels, **options)
 
-    def layer(
-        self, width: int, hidden: int, conv: ConvLike, edge_dim: int, norm: str | None, *options: Any
-    ) -> SubgraphLayer:
+    def layer(self, width: int, hidden: int, conv: ConvLike, edge_dim: int, norm: str | None, *options: Any) -> SubgraphLayer:
         if not self.mark_every_layer:
             return super().layer(width, hidden, conv, edge_dim, norm, *options)
         own = make_conv(conv, 2 * width, hidden, edge_dim, norm), make_norm(norm, hidden)

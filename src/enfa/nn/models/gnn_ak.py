@@ -102,9 +102,7 @@ class GNNAK(Saved, Captures):
         self.layers = nn.ModuleList(Kernel(hidden, *rest) for _ in range(num_layers))
         check_edges(self.layers[0].inner[0].conv, self.edge_encoder is not None, conv, edge_channels)  # type: ignore[union-attr, index]
         self.dropout = nn.Dropout(dropout)
-        self.head = nn.Sequential(
-            nn.Linear(hidden, hidden), nn.ReLU(), nn.Dropout(dropout), nn.Linear(hidden, out_channels)
-        )
+        self.head = nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU(), nn.Dropout(dropout), nn.Linear(hidden, out_channels))
 
     def forward(self, bag: Bag) -> Tensor:
         edge = None if self.edge_encoder is None else self.edge_encoder(bag)

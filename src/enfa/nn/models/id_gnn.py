@@ -55,8 +55,6 @@ class IDGNN(EgoGNN):
             raise ValueError("Expected a policy that marks the root, such as EgoNets(hops, mark=True), for IDGNN, got no marks")
         return super().forward(bag)
 
-    def layer(
-        self, width: int, hidden: int, conv: ConvLike, edge_dim: int, norm: str | None, *options: Any
-    ) -> SubgraphLayer:
+    def layer(self, width: int, hidden: int, conv: ConvLike, edge_dim: int, norm: str | None, *options: Any) -> SubgraphLayer:
         own = make_conv(conv, hidden, hidden, edge_dim, norm), make_norm(norm, hidden)
         return IdentityLayer(nn.Linear(width, hidden), nn.Linear(width, hidden), *own, *options)

@@ -25,9 +25,7 @@ ATTENTION: dict[str, Callable[..., nn.Module]] = {"gat": GATConv, "gatv2": GATv2
 class AttentionLayer(SubgraphLayer):
     """act(norm(MLP of three things that a row (j, v) sees, beside each other)). ``bonds``: of both attentions, or None."""
 
-    def __init__(
-        self, between: nn.Module, bonds: nn.ModuleList | None, point: nn.Module, mix: nn.Module, *layer: Any
-    ) -> None:
+    def __init__(self, between: nn.Module, bonds: nn.ModuleList | None, point: nn.Module, mix: nn.Module, *layer: Any) -> None:
         super().__init__(*layer)
         self.between, self.bonds, self.point, self.mix = between, bonds, point, mix
         self.eps = nn.Parameter(torch.zeros(1))
@@ -83,9 +81,7 @@ class Subgraphormer(SubgraphGNN):
             raise ValueError(f"Expected hidden_channels to be a multiple of 3 heads = {3 * self.heads}, got {hidden}")
         super().__init__(in_channels, hidden, out_channels, num_layers, conv, **options)
 
-    def layer(
-        self, width: int, hidden: int, conv: Any, edge_dim: int, norm: str | None, *options: Any
-    ) -> SubgraphLayer:
+    def layer(self, width: int, hidden: int, conv: Any, edge_dim: int, norm: str | None, *options: Any) -> SubgraphLayer:
         third, bonds = hidden // 3, None
         if self.edge_encoder is not None:
             floats = isinstance(self.edge_encoder.channels, int)

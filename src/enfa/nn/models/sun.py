@@ -133,9 +133,7 @@ class SUN(SubgraphGNN):
             self.encoders = (UnmarkedEncoder, OneHotEdges)
         super().__init__(in_channels, hidden_channels, out_channels, num_layers, conv, readout=readout, **options)
 
-    def layer(
-        self, width: int, hidden: int, conv: ConvLike, edge_dim: int, norm: str | None, *options: Any
-    ) -> SubgraphLayer:
+    def layer(self, width: int, hidden: int, conv: ConvLike, edge_dim: int, norm: str | None, *options: Any) -> SubgraphLayer:
         def make(what: str) -> nn.Module:
             if what == "conv" and conv == "gine" and self.edge_encoder is not None:
                 return embedding_gine(self.edge_encoder, width, hidden, edge_dim, norm, nn.init.normal_)

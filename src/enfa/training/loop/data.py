@@ -23,9 +23,7 @@ __all__ = ["Batches"]
 class Batches(pl.LightningDataModule):
     """The loaders of one split. In distributed training every rank gets its part of every batch."""
 
-    def __init__(
-        self, config: Config, compiled: Compiled, split: dict[str, np.ndarray], labels: Tensor | None = None
-    ) -> None:
+    def __init__(self, config: Config, compiled: Compiled, split: dict[str, np.ndarray], labels: Tensor | None = None) -> None:
         """``labels``: of all subgraphs, where the split is one of these."""
         super().__init__()
         self.labels = labels

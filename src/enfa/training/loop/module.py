@@ -28,6 +28,7 @@ from enfa.training.loop.schedule import Plateau, make_schedule
 from enfa.training.results.parts import Parts
 from enfa.training.score import make_metric, summed_loss
 from enfa.training.settings.config import Config
+from enfa.training.settings.folder import fingerprint
 from enfa.training.settings.freeze import frozen_modules
 
 __all__ = ["TrainingModule", "moved"]
@@ -66,6 +67,7 @@ class TrainingModule(pl.LightningModule):
         self.curve: list[dict[str, float]] = []
         """What every finished epoch came to. Saved with the checkpoint, so a resumed run has all of it."""
         self.csv: Path | None = None
+        self.data = fingerprint(config)
         self.graphed = uses_graphs(config)
         self.automatic_optimization = not self.graphed
         self._step: GraphedStep | None = None
@@ -271,6 +273,7 @@ class TrainingModule(pl.LightningModule):
             "format": FORMAT,
             "version": __version__,
             "config": self.config.to_dict(),
+            "data": self.data,
             "problem": self.problem.to_dict(),
             "curve": self.curve,
             "seconds": self.seconds,

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from enfa.training.metrics import best_of, reached
+from enfa.training.metrics import best_of, in_units, reached
 from enfa.training.settings.config import Config
 
 if TYPE_CHECKING:
     from enfa.training.loop.module import TrainingModule
 
 __all__ = ["Record", "hardware"]
+
+NEW = ("parts", "data", "std", "targets")  # what older files lack
 
 
 def hardware(device: torch.device) -> str:
@@ -51,6 +53,9 @@ class Record:
     hardware: str
     seconds: float
     parts: dict[str, float] = field(default_factory=dict)  # seconds of each part of this process (parts.NAMES)
+    data: str | None = None  # fingerprint of the file that was learnt from, where it is one's own
+    std: list[float] | None = None  # of numbers that were standardised, so that errors are in these
+    targets: list[str] | None = None
 
     @classmethod
     def of(cls, config: Config, module: TrainingModule, test: float | None, seconds: float, where: str, late: bool) -> Record:
@@ -69,13 +74,18 @@ class Record:
         return cls(
             config.to_dict(), config.seed, config.fold, metric, ended, len(score),
             [row["loss"] for row in module.curve], score, best, score[best], test, __version__, torch.__version__, where,
-            round(seconds, 1), module.parts.to_dict(),
+            round(seconds, 1), module.parts.to_dict(), module.data, module.problem.std, module.problem.targets,
         )  # fmt: skip
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Record:
-        return cls(**{"parts": {}, **{f.name: values[f.name] for f in fields(cls) if f.name != "parts" or "parts" in values}})
+        return cls(**{f.name: values[f.name] for f in fields(cls) if f.name not in NEW or f.name in values})
+
+    def units(self, score: float) -> str:
+        """What stands behind a score, where it is not in the units of the data."""
+        return in_units(self.metric, self.std, self.targets)(score)
 
     def to_dict(self) -> dict[str, Any]:
         rounded = {"loss": [round(v, 6) for v in self.loss], "score": [round(v, 6) for v in self.score]}
-        return {**asdict(self), **rounded}
+        found = {**asdict(self), **rounded}
+        return {name: value for name, value in found.items() if value is not None or name not in NEW}

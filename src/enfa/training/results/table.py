@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from enfa.training.metrics import labelled
 from enfa.training.results.collect import Results
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ class _Line(NamedTuple):
         if summary is None:
             return cls(name, "", paper, "no run yet", "0", "", ())
         epoch = "" if summary.epoch is None else str(summary.epoch)
-        return cls(name, results.records[0].metric, paper, str(summary), str(summary.runs), epoch, summary.notes)
+        of = results.records[0]
+        return cls(name, labelled(of.metric, of.std), paper, str(summary), str(summary.runs), epoch, summary.notes)
 
     def cells(self) -> tuple[str, ...]:
         """With the epoch among the notes."""

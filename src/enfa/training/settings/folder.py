@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
+from enfa.datasets.known import is_table
 from enfa.training.settings.config import Config
 
-__all__ = ["BEST", "LAST", "check_place", "folder_of", "started_by_another"]
+__all__ = ["BEST", "LAST", "check_place", "check_same_data", "fingerprint", "folder_of", "started_by_another"]
 
 BEST, LAST = "best.ckpt", "last.ckpt"
 
@@ -30,3 +32,24 @@ def check_place(config: Config, resume: bool) -> None:
         raise ValueError(f"{folder} holds a run already: --resume continues it; another 'out' or 'name' keeps both")
     if resume and not there:
         raise FileNotFoundError(f"There is no run to resume in {folder}")
+
+
+def fingerprint(config: Config) -> str | None:
+    """Of the file of one's own data that a run reads; None for a benchmark by its name, which stays what it is."""
+    path = Path(config.dataset)
+    if not (is_table(path) or path.suffix == ".npz") or not path.is_file():
+        return None
+    with path.open("rb") as file:
+        found = hashlib.sha256()
+        while block := file.read(1 << 20):
+            found.update(block)
+    return found.hexdigest()
+
+
+def check_same_data(where: Path, there: object, here: str | None, config: Config) -> None:
+    """Refuse to go on with a file that was changed: ``there`` is its fingerprint of then, None where none was kept."""
+    if there is not None and there != here:
+        raise ValueError(
+            f"{where} was trained on {config.dataset} as it was then: Expected the same file, got one that was changed since; "
+            f"put it back, or begin anew with another 'name'"
+        )

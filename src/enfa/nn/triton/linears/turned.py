@@ -74,9 +74,7 @@ def turn_times(
     of_z, of_x = torch.empty_like(z), z.new_empty(rows, ins)
     of_params = torch.empty(2, outs, dtype=torch.float32, device=z.device)
     parts = sums.shape[0] // 2
-    _totals_kernel[(cdiv(outs, 16),)](
-        sums, of_params, parts, C=outs, PARTS=max(16, next_power_of_2(parts)), COLS=16
-    )
+    _totals_kernel[(cdiv(outs, 16),)](sums, of_params, parts, C=outs, PARTS=max(16, next_power_of_2(parts)), COLS=16)
     _turned_kernel[(cdiv(rows, TILE["ROWS"]),)](
         grad, z, copies, saved, total, *scaling_of(saved, weight, bias), of_params, split.parts[1],
         split.back[outs:], of_z, of_x, rows, N=outs, K=ins, AFFINE=weight is not None, RELU=relu,

@@ -1,0 +1,53 @@
+"""A file that was changed since is no file to go on with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from enfa.cli.app import app
+
+SMILES = [f"{'C' * (1 + k % 9)}{end}" for k in range(14) for end in "ON"]
+CHANGED = "as it was then: Expected the same file, got one that was changed since"
+
+
+def run(*words: object) -> str:
+    result = CliRunner().invoke(app, [*map(str, words)])
+    lines = result.stderr.splitlines()
+    assert result.exit_code in (0, 2) and "Traceback" not in result.output, result.output
+    return lines[-1] if result.exit_code else ""
+
+
+def write(path: Path, active: Callable[[int], object]) -> None:
+    rows = [f"{text},{active(k)}" for k, text in enumerate(SMILES)]
+    path.write_text("\n".join(["smiles,active", *rows]) + "\n")
+
+
+@pytest.mark.parametrize("more", [[], ["--ensemble", "2"]])
+def test_resume(tmp_path: Path, config_file: Callable[..., Path], more: list[str]) -> None:
+    pytest.importorskip("rdkit", reason="rdkit is not installed")
+    data = tmp_path / "m.csv"
+    write(data, lambda k: k % 2)
+    config = config_file(dataset=str(data), num_layers=1, hidden_channels=4, epochs=1, conv="gine", metric="accuracy")
+    train = ["train", config, "--no-progress", *more]
+    assert run(*train) == ""
+    assert run(*train, "--resume", "epochs=2") == ""
+    write(data, lambda k: (k + 1) % 2)
+    for epochs in (2, 3):  # nothing to do, or something: neither is done
+        message = run(*train, "--resume", f"epochs={epochs}")
+        assert CHANGED in message and str(data) in message, message
+    write(data, lambda k: k % 2)
+    assert run(*train, "--resume", "epochs=3") == ""
+
+
+def test_sweep(tmp_path: Path, config_file: Callable[..., Path], make_npz: Callable[..., Path]) -> None:
+    data = make_npz(np.arange(20) % 2)
+    words = ["sweep", config_file(dataset=str(data), num_layers=1, hidden_channels=4, epochs=1), "--no-progress"]
+    words += ["--results", tmp_path / "results", "--folds"]
+    assert run(*words, "0") == "" and run(*words, "0-1") == ""
+    make_npz(np.arange(20) // 10)
+    assert CHANGED in run(*words, "0-2")
