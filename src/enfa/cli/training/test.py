@@ -15,7 +15,9 @@ __all__ = ["test"]
 
 
 def test(
-    config: Annotated[Path, typer.Argument(help="The YAML file of settings that was trained.", show_default=False)],
+    config: Annotated[
+        Path, typer.Argument(help="The YAML or data file that was trained, or the folder of a run.", show_default=False)
+    ],
     overrides: Annotated[
         list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Settings that replace the file's.")
     ] = None,
@@ -26,6 +28,8 @@ def test(
     """Score a trained model on the test graphs of its split."""
     if part not in ("train", "valid", "test"):
         raise ValueError(f"Expected --part to be train, valid or test, got {part!r}")
+    if config.is_dir():
+        config, checkpoint = config / "config.yaml", config / BEST if checkpoint is None else checkpoint
     settings = config_of(config, overrides)
     from enfa.training.checkpoint import load_checkpoint  # and PyTorch, which no mistake above had to wait for
     from enfa.training.members import one_model
