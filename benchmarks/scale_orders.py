@@ -3,9 +3,9 @@
     python benchmarks/scale_orders.py --data FOLDER      # counts, so they do not depend on the machine; two minutes
     python benchmarks/scale_orders.py --page             # the page's tables alone, from results/cpu/scale_orders.json
 
-Node marking, 6 layers. The first part asks the order that loaders take (``enfa.batch.shards.order``) for ZINC-full, whose bytes
-per graph follow from its rows (results/cpu/scale.json) and the bytes of a row (results/cpu/shards.json, of ``enfa inspect
-ZINC --layers 6 --shards --json``). The second sorts ZINC-12k before it is cut into shards, and counts rows.
+Node marking, 6 layers. The first part asks the order that loaders take (``enfa.batch.shards.reading.order``) for ZINC-full,
+whose bytes per graph follow from its rows (results/cpu/scale.json) and the bytes of a row (results/cpu/shards.json, of ``enfa
+inspect ZINC --layers 6 --shards --json``). The second sorts ZINC-12k before it is cut into shards, and counts rows.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import numpy as np
 
 import enfa
 from common import RESULTS, ROOT, data_folder, parser, stamp
-from enfa.batch.shards.order import Windows
+from enfa.batch.shards.reading.order import Windows
 from enfa.datasets.npz.zinc import load_zinc
 from enfa.report.machine import machine
 from enfa.report.program import program_for
-from enfa.report.sharding import rows_of_graphs, rows_of_shards
+from enfa.report.studies.sharding import rows_of_graphs, rows_of_shards
 
 RESULT, PAGE = RESULTS / "scale_orders.json", ROOT / "docs" / "scale.md"
 GRAPHS, BATCH, LAYERS, EPOCHS = 249_456, 128, 6, 10

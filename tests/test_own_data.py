@@ -119,7 +119,7 @@ def test_commands_in_sentences(folder: Path) -> None:
     assert run("enfa convert graphs.jsonl graphs.npz").exit_code == 0
     assert run("enfa train molecules.csv --target soluble --split scaffold --skip-bad").exit_code == 0
     told = [str(command) for command in sentences(page) if command.words[0] == "enfa"]
-    assert len(told) == 6
+    assert len(told) == 7
     for line in told:
         result = run(line)
         assert result.exit_code == 0, (line, result.output)

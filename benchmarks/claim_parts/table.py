@@ -63,7 +63,7 @@ MADE = [
     Made(
         "docs/power.md",
         "trained on BREC",
-        "enfa brec --out",
+        "enfa brec ... --out",
         (f"{CPU}/brec-dss-nm.json", f"{CPU}/brec-ds-ed.json"),
         "tests/benchmarks/test_power.py",
         "<!-- trained -->",

@@ -6,8 +6,6 @@ they are set, are used instead. What the user compiles with either is kept where
 kernels where the folder cannot be written. Nothing here needs PyTorch.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Callable, Iterator

@@ -333,7 +333,7 @@ def test_the_reentrant_form_is_refused() -> None:
 
 
 def test_two_threads_with_two_models() -> None:
-    """100 steps each, as bit by bit alone. Dropout draws from PyTorch's one generator, so it is off here."""
+    """40 steps each, as bit by bit alone. Dropout draws from PyTorch's one generator, so it is off here."""
 
     def conv(i: int, o: int) -> nn.Module:
         return pyg.GINConv(Again(_inner(i, o, 0.0)))
@@ -343,7 +343,7 @@ def test_two_threads_with_two_models() -> None:
     for part in [*models[0].modules(), *models[1].modules()]:
         if isinstance(part, Again):
             part.reentrant = False
-    assert_as_alone(models, [_plan(model, "distinct") for model in models], torch.optim.Adam, steps=100)
+    assert_as_alone(models, [_plan(model, "distinct") for model in models], torch.optim.Adam, steps=40)
 
 
 @FORMS

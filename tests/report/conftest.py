@@ -1,5 +1,7 @@
+import os
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -55,9 +57,15 @@ def measured(_exactness: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def whole_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A report with every section, made once."""
-    out = tmp_path_factory.mktemp("whole") / "report"
-    for _ in measure(SECTIONS, made_up, TINY, open_store(out, TINY, False), out / "no results"):
-        pass
-    assert write_pages(out)
-    return out
+    """A report with every section, made once, whichever process wants it first."""
+    own = tmp_path_factory.mktemp("whole") / "report"
+    alone = "PYTEST_XDIST_WORKER" not in os.environ
+    made = own if alone else tmp_path_factory.getbasetemp().parent / "whole_report"
+    if not made.exists():
+        for _ in measure(SECTIONS, made_up, TINY, open_store(own, TINY, False), own / "no results"):
+            pass
+        assert write_pages(own)
+        if made != own:
+            with suppress(OSError):  # another one was quicker
+                own.rename(made)
+    return made

@@ -28,13 +28,11 @@ def covering(factors: Mapping[str, Sequence[Any]], allowed: Callable[[Case], boo
     """Greedy: start each case from a pair that is still missing, then take the best of a few random completions."""
     draw = random.Random(seed)
     missing = all_pairs(factors, allowed)
-    place = {name: i for i, name in enumerate(factors)}
+    partners: dict[tuple[str, Any], set[tuple[str, Any]]] = {(name, v): set() for name in factors for v in factors[name]}
+    for f, a, g, b in missing:
+        partners[f, a].add((g, b))
+        partners[g, b].add((f, a))
     cases = []
-
-    def new(fixed: Case, name: str, value: Any) -> int:
-        """How many missing pairs a further value brings."""
-        pairs = ((f, a, name, value) if place[f] < place[name] else (name, value, f, a) for f, a in fixed.items())
-        return sum(pair in missing for pair in pairs)
 
     while missing:
         f, a, g, b = draw.choice(sorted(missing, key=repr))
@@ -45,13 +43,18 @@ def covering(factors: Mapping[str, Sequence[Any]], allowed: Callable[[Case], boo
                 if name in fixed:
                     continue
                 fits = [v for v in factors[name] if allowed({**fixed, name: v})]
-                gain = {v: new(fixed, name, v) for v in fits}
+                so_far = set(fixed.items())
+                gain = {v: len(partners[name, v] & so_far) for v in fits}  # how many missing pairs it brings
                 top = max(gain.values())
                 fixed[name] = draw.choice([v for v in fits if gain[v] == top])
             case = _ordered(factors, fixed)
             best = max(best, (len(pairs_of(case) & missing), case), key=lambda found: found[0])
         cases.append(best[1])
-        missing -= pairs_of(best[1])
+        found = pairs_of(best[1]) & missing
+        missing -= found
+        for f, a, g, b in found:
+            partners[f, a].discard((g, b))
+            partners[g, b].discard((f, a))
     return cases
 
 

@@ -6,7 +6,8 @@ PyG, so that there is nothing to get wrong twice: convs run on the disjoint unio
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -60,6 +61,10 @@ def _reduce(rows: Tensor, how: str, score: Tensor | None) -> Tensor:
         assert score is not None
         return (rows * torch.softmax(score, 0)).sum(0)
     return {"sum": rows.sum, "mean": rows.mean, "max": rows.amax}[how](0)
+
+
+def _places(lists: Iterable[list[int]]) -> list[Tensor]:
+    return [torch.tensor(one, dtype=torch.long) for one in lists]
 
 
 class ExplicitBag:
@@ -151,22 +156,39 @@ class ExplicitBag:
                 more[key] = plain(value)[self.edge_range[name]]
         return tagged(conv(plain(h), self.edges[name], **more), h.kind)
 
-    def _lists(self, h: Tagged, lists: list[list[int]], kind: str | None, how: str, score: Tagged | None = None) -> Any:
+    def _lists(self, h: Tagged, lists: list[Tensor], kind: str | None, how: str, score: Tagged | None = None) -> Any:
         value, weight = plain(h), None if score is None else plain(score)
         found = [_reduce(value[i], how, None if weight is None else weight[i]) for i in lists]
         out = torch.stack(found) if found else value.new_zeros(0, *value.shape[1:])
         return out if kind is None else tagged(out, kind)
 
+    @cached_property
+    def _by_node(self) -> list[Tensor]:
+        return _places([[i for i, (_, v) in enumerate(self.pairs) if v == node] for node in range(self.num_nodes)])
+
+    @cached_property
+    def _by_subgraph(self) -> list[Tensor]:
+        return _places([[i for i, (s, _) in enumerate(self.pairs) if s == sub] for sub in range(len(self.of_graph))])
+
+    @cached_property
+    def _by_graph(self) -> list[Tensor]:
+        return _places([[s for s, of in enumerate(self.of_graph) if of == g] for g in range(len(self.graphs))])
+
+    @cached_property
+    def _roots(self) -> list[Tensor]:
+        return _places([[self.place[s, r] for r in root] for s, root in enumerate(self.roots)])
+
+    @cached_property
+    def _rooted_at(self) -> list[Tensor]:
+        return _places([[s for s, root in enumerate(self.roots) if v in root] for v in range(self.num_nodes)])
+
     def across(self, h: Tagged, how: str = "sum") -> Tagged:
         assert h.kind == "pairs"
-        lists: list[list[int]] = [[] for _ in range(self.num_nodes)]
-        for i, (_, v) in enumerate(self.pairs):
-            lists[v].append(i)
-        return self._lists(h, lists, "nodes", how)
+        return self._lists(h, self._by_node, "nodes", how)
 
     def root(self, h: Tagged) -> Tagged:
         assert h.kind == "pairs"
-        return self._lists(h, [[self.place[s, r] for r in root] for s, root in enumerate(self.roots)], "subgraphs", "sum")
+        return self._lists(h, self._roots, "subgraphs", "sum")
 
     def diagonal(self, h: Tagged) -> Tagged:
         assert h.kind == "pairs"
@@ -176,18 +198,13 @@ class ExplicitBag:
     def pool(self, h: Tagged, how: str = "sum", score: Tagged | None = None, *, to: str | None = None) -> Any:
         if to == "nodes":
             assert h.kind == "subgraphs"
-            of_roots = [[s for s, root in enumerate(self.roots) if v in root] for v in range(self.num_nodes)]
-            return self._lists(h, of_roots, "nodes", how, score)
+            return self._lists(h, self._rooted_at, "nodes", how, score)
         if h.kind == "pairs":
-            lists: list[list[int]] = [[] for _ in self.of_graph]
-            for i, (s, _) in enumerate(self.pairs):
-                lists[s].append(i)
-            return self._lists(h, lists, "subgraphs", how, score)
+            return self._lists(h, self._by_subgraph, "subgraphs", how, score)
         if h.kind == "nodes":
-            return self._lists(h, [list(nodes) for nodes in self.nodes_of], None, how, score)
+            return self._lists(h, _places(map(list, self.nodes_of)), None, how, score)
         assert h.kind == "subgraphs"
-        lists = [[s for s, of in enumerate(self.of_graph) if of == g] for g in range(len(self.graphs))]
-        return self._lists(h, lists, None, how, score)
+        return self._lists(h, self._by_graph, None, how, score)
 
     def spread(self, h: Tagged) -> Tagged:
         index = [s if h.kind == "subgraphs" else v for s, v in self.pairs]

@@ -52,7 +52,7 @@ def commands(page: Path) -> list[Command]:
 def sentences(page: Path) -> list[Command]:
     """Commands between backquotes in the text, with arguments; ``enfa train`` alone is a name."""
     prose = make.BLOCK.sub("", page.read_text())
-    found = [text.split() for text in re.findall(r"`((?:enfa|python|pip|make) [^`]+)`", prose)]
+    found = [text.partition(" > ")[0].split() for text in re.findall(r"`((?:enfa|python|pip|make) [^`]+)`", prose)]
     return [Command(tuple(words)) for words in found if (len(words) > 2 or words[1].startswith("-")) and "..." not in words]
 
 

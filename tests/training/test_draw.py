@@ -14,8 +14,8 @@ import enfa
 from enfa.datasets import from_npz
 from enfa.training import Config, fit, read_config
 from enfa.training.checkpoint import load_checkpoint
-from enfa.training.predict import predict
 from enfa.training.run import BEST, LAST, folder_of, prepare
+from enfa.training.trained.predict import predict
 
 Write = Callable[..., Path]
 DRAW: dict[str, Any] = {

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from enfa.cli.app import app
 from enfa.training import read_config
 from enfa.training.build import open_benchmark
-from enfa.training.predict_table import predict_table
 from enfa.training.run import BEST, folder_of
+from enfa.training.trained.predict_table import predict_table
 
 pytest.importorskip("rdkit", reason="rdkit is not installed")
 SMILES = [f"{'C' * (1 + k % 9)}{end}" for k in range(14) for end in "ON"]

@@ -11,11 +11,11 @@ import torch
 
 from enfa.training import Config, evaluate, fit, read_config
 from enfa.training.checkpoint import load_checkpoint
-from enfa.training.predict import predict
 from enfa.training.results.collect import Results
 from enfa.training.results.table import plain_table
 from enfa.training.run import BEST, LAST, folder_of, prepare
 from enfa.training.score import TargetMean, summed_loss
+from enfa.training.trained.predict import predict
 
 Write = Callable[..., Path]
 PARTS = {"split_train": np.arange(20), "split_valid": np.arange(20, 30), "split_test": np.arange(30, 40)}

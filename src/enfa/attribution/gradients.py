@@ -5,8 +5,6 @@ no gradient. In the plan every node is a kind by itself, so that each row of tab
 the sum over all pairs that it stands for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """What changes when a node's subgraphs are left out of the bag: the model is computed on the rest of it, in full."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

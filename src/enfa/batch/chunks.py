@@ -1,7 +1,5 @@
 """Many graphs, compiled chunk by chunk by several threads."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Compiling a dataset: the distinct rows of all its graphs, found once."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

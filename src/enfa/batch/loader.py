@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from enfa.batch.shards.dataset import Compiled, ShardedDataset
-from enfa.batch.shards.order import Cuts, Windows
+from enfa.batch.shards.reading.order import Cuts, Windows
 from enfa.edits import Subsample
 from enfa.graphs.numbers import whole
 from enfa.plan.derived.prepare import Needs, prepare

@@ -1,7 +1,5 @@
 """Batches of subgraphs, each with a label of its own: the nodes or pairs of one large graph."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import Tensor

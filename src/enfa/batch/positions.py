@@ -1,7 +1,5 @@
 """Which graphs of a compiled dataset are meant, and whose turn it is to cut them out."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from threading import RLock

@@ -1,7 +1,5 @@
 """Refusing edits that make no sense."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from enfa.edits.edits import DELETE, Edits

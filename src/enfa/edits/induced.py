@@ -1,7 +1,5 @@
 """Subgraphs that are induced by a few of a graph's nodes."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from enfa.edits.edits import DELETE

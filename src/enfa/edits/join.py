@@ -1,7 +1,5 @@
 """Adding the edits of graphs to those of others."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from enfa.edits.edits import Edits

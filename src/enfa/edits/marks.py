@@ -1,7 +1,5 @@
 """Edits of graphs that are added to others: marks are numbered as before, new ones behind."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

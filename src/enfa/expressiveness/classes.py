@@ -1,7 +1,5 @@
 """A model class with several numbers of layers, as one program: what they have in common is computed once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Comparing graphs by what a model class pools of them, many at a time."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor

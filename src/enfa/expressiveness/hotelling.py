@@ -1,7 +1,5 @@
 """The paired test of BREC's protocol: do two lists of embeddings differ by more than their spread?"""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

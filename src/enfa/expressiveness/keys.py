@@ -1,7 +1,5 @@
 """The distinct rows of a model as its pools see them: equal rows have equal numbers, and only they."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A picture of what is told apart, over layers. Not imported with the package: it loads matplotlib."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

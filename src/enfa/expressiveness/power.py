@@ -1,7 +1,5 @@
 """Which graphs a model class can tell apart, from its rows alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from torch import nn

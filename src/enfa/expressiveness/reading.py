@@ -4,8 +4,6 @@ A plan tells rows apart by all that any model could read. A model that never ask
 of how many rows it is; so both are noted while the model is traced.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

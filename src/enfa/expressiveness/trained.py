@@ -6,8 +6,6 @@ the two graphs (``separation``), and, as a check of its reliability, between cop
 share all of their rows, so a step on 32 graphs costs as much as one on two.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any

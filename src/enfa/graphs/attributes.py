@@ -1,7 +1,5 @@
 """What graphs have as a whole, such as a temperature or a fingerprint of a molecule: it rides along to the models."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from numbers import Real
 from typing import Any

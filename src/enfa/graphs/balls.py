@@ -1,7 +1,5 @@
 """Which nodes are near which, for many centres at once."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

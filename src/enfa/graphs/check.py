@@ -1,7 +1,5 @@
 """Checking what users pass in: one clear sentence that names the graph and the shapes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Adding graphs to graphs whose features have been numbered."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -4,8 +4,6 @@ A plan never looks at the value of a feature. It only asks whether two feature r
 a number per distinct row (its *kind*) is enough.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 __all__ = ["distinct_rows"]

@@ -1,7 +1,5 @@
 """The labels of many graphs, as one tensor."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -1,7 +1,5 @@
 """From arrays of many graphs, laid end to end, to a :class:`GraphSet`."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from enfa.graphs.graphset import GraphSet

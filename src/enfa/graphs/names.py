@@ -1,7 +1,5 @@
 """The errors for names that do not exist, and for those that files cannot have."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 

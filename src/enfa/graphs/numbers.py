@@ -1,7 +1,5 @@
 """The errors for numbers that are none, or out of range."""
 
-from __future__ import annotations
-
 import math
 import re
 from numbers import Integral, Real

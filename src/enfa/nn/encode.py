@@ -1,7 +1,5 @@
 """From features to rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Node-level and link-level outputs: which node or link each row of a ``readout="root"`` prediction is about."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """Dataclasses of tensors: walked, moved and counted as a whole."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Container
 from dataclasses import dataclass, fields, replace
 from functools import cache

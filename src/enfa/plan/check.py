@@ -1,7 +1,5 @@
 """Whether the steps of a model find what they read in the graphs and in what a policy says of them."""
 
-from __future__ import annotations
-
 from enfa.edits import Edits
 from enfa.graphs import GraphSet
 from enfa.graphs.names import unknown

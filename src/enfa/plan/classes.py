@@ -4,8 +4,6 @@ The distinct plan finds equal rows without ever writing all rows out. This goes 
 plan, number the rows of every table so that equal ones get equal numbers. Cost: one look-up per row, n squared on a full plan.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from enfa.graphs.kinds import distinct_rows

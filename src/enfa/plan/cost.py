@@ -1,7 +1,5 @@
 """What a plan costs to run."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 __all__ = ["Cost"]

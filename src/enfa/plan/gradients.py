@@ -5,8 +5,6 @@ itself here, and rows are shared between subgraphs only; likewise every edge, wh
 The plan is made with numbers of nodes and edges in place of their features, and these say which features to put there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Which rows a row reads: lists of rows, with counts, or with the kinds of the edges that they are read along."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -1,7 +1,5 @@
 """graphs, edits, program -> plan."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from enfa.edits import Edits

@@ -9,8 +9,6 @@ what is computed: two convs on the same rows are one step. Printed, a program is
     3  graphs     pool 2
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import cached_property
 

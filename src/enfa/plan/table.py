@@ -21,8 +21,6 @@ which every subgraph affects. The pool of nodes (``sums``) has three lists of (r
 so ``place = [0, 1, 0]``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar
 

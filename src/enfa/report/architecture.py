@@ -3,8 +3,6 @@
 ``python -m enfa.report.architecture docs/images/architecture.svg`` draws it again.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

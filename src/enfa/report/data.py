@@ -1,7 +1,5 @@
 """Where the report's datasets come from: a folder of .npz files, or raw files as the official loaders lay them out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What draws needs matplotlib, which the package does without."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 
 __all__ = ["need_matplotlib"]

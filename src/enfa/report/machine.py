@@ -1,7 +1,5 @@
 """What figures depend on: the machine and the versions."""
 
-from __future__ import annotations
-
 import os
 import platform
 from pathlib import Path

@@ -3,8 +3,6 @@
 ``python -m enfa.report.picture docs/images/idea.png`` draws the picture of the README.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 

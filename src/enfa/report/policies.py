@@ -3,8 +3,6 @@
 ``python -m enfa.report.policies docs/policies`` draws those of the documentation again.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

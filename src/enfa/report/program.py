@@ -1,7 +1,5 @@
 """The steps of a plain DS-GNN, for whatever is counted or drawn without a model."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from torch_geometric.data import Data

@@ -1,7 +1,5 @@
 """Measure what is missing. The pages are written by ``pages/write.py``, which draws."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 

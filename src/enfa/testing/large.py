@@ -1,7 +1,5 @@
 """Large graphs with bounded degree."""
 
-from __future__ import annotations
-
 import torch
 from torch_geometric.data import Data
 

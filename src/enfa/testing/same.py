@@ -1,7 +1,5 @@
 """Comparing plans: outputs, gradients, BatchNorm buffers, and weights after some optimiser steps."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

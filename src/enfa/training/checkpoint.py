@@ -1,7 +1,5 @@
 """Reading checkpoints: plain tensors and values only, and only those that fit the model."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
@@ -13,10 +11,10 @@ from torch import Tensor, nn
 
 from enfa.nn.models.pretrained import CONFIG, load_pretrained
 from enfa.training.build import Problem, make_model, make_policy
-from enfa.training.members import one_model
 from enfa.training.metrics import in_units
 from enfa.training.settings.config import MODEL, RUNS_ON, Config
 from enfa.training.settings.folder import check_same_data, fingerprint
+from enfa.training.trained.members import one_model
 
 __all__ = [
     "FORMAT", "check_resumable", "check_same_model", "check_same_run", "check_weights", "load", "load_checkpoint",

@@ -1,7 +1,5 @@
 """Fine-tuning: a run that starts from the weights of a trained model, on the same targets or on others."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

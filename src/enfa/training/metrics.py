@@ -1,7 +1,5 @@
 """What is known of a metric by its name: which way is better, and whether it is a share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A model out of settings: those that its constructor takes, and no others."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Nodes and links of one graph: every labelled node, or pair of nodes, is the root of a subgraph, and batches are of these."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -23,13 +23,13 @@ from enfa.training.checkpoint import check_resumable, check_same_model, check_we
 from enfa.training.disk import write_json, write_text
 from enfa.training.finetune import fitted, start_from
 from enfa.training.loop.graphed import uses_graphs
-from enfa.training.members import one_model
 from enfa.training.metrics import NEAR, lower_is_better, mode
 from enfa.training.one_graph import compile_roots, labels_of_roots, open_one_graph
 from enfa.training.results.parts import Parts
 from enfa.training.results.record import Record, hardware
 from enfa.training.settings.config import Config
 from enfa.training.settings.folder import BEST, LAST, check_place, folder_of, started_by_another
+from enfa.training.trained.members import one_model
 
 if TYPE_CHECKING:
     from enfa.training.loop.data import Batches

@@ -1,7 +1,5 @@
 """Losses, and metrics: those of yes/no tasks as OGB's evaluator defines them. What was not measured (NaN) counts nowhere."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

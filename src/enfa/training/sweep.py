@@ -1,7 +1,5 @@
 """Many runs: configs x folds x seeds, several at a time, none twice."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import time

@@ -1,7 +1,5 @@
 """Compiling the kernels of a run before it: one short epoch on a few graphs of its dataset, with its model at full width."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, replace
 from tempfile import TemporaryDirectory

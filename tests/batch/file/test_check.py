@@ -23,8 +23,12 @@ from enfa.batch import CorruptFileError
 from enfa.batch.file.check import forms_of
 
 Parts = tuple[dict[str, Any], dict[str, np.ndarray]]
-# cases whose arrays are put out of range one by one: each takes some seconds where there are many steps
-EACH = [name for name in CASES if name not in ("between", "sun", "nodes", "ds, edge marks")]
+# Cases whose arrays are put out of range one by one: each takes some seconds where there are many steps. Those of the other
+# cases are of the same forms.
+EACH = [
+    "about nodes", "ds, not counted", "full, kept nodes", "roots, not counted", "dss", "ds, edges", "rooted", "ds, degrees",
+    "ds, shared within graphs",
+]  # fmt: skip
 FREE = ("y", "marks", "edge_marks", ".x", ".edge_attr")  # whatever the type can hold: nothing is looked up by it
 
 

@@ -17,8 +17,8 @@ from torch_geometric.data import Data
 
 import enfa
 from enfa.batch import CorruptFileError, PackedLoader
-from enfa.batch.shards.cache import memory_of
 from enfa.batch.shards.folder import Folder
+from enfa.batch.shards.reading.cache import memory_of
 from enfa.graphs.numbers import bytes_of
 from enfa.testing import random_graphs
 

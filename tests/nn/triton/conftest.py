@@ -1,6 +1,6 @@
 """These tests run on a GPU, or in Triton's interpreter: ``tests/nn/test_triton.py`` starts them there."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 
@@ -12,6 +12,16 @@ from enfa.nn import triton
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 collect_ignore_glob = [] if find_spec("triton") and triton.accelerated(torch.empty(0, device=DEVICE)) else ["*test_*.py"]
+
+if not collect_ignore_glob and DEVICE == "cpu":
+    from triton import language
+    from triton.runtime import interpreter
+
+    def _patch_once(fn: object, patch: Callable = interpreter._patch_lang) -> object:
+        """The interpreter goes through the whole language whenever a kernel calls a function: a quarter of its time."""
+        return patch(fn) if any(language.core.is_builtin(one.load) for one in (language, language.core)) else None
+
+    interpreter._patch_lang = _patch_once
 
 
 class Check:

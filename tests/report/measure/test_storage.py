@@ -12,7 +12,7 @@ from enfa.report.measure.storage import measure_breakdown, measure_table
 from enfa.report.measure.store import Store
 from enfa.report.settings import POLICIES, TINY
 
-pytest.importorskip("enfa.report.storage", reason="enfa storage is not there")
+pytest.importorskip("enfa.report.studies.storage", reason="enfa storage is not there")
 
 
 @pytest.fixture

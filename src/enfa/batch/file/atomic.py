@@ -5,8 +5,6 @@ such a ``.partial`` file, which nothing reads; the next one that writes to the s
 lock on its file, which ends with its process however that ends, so that a file in writing is never taken for a left-over.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import uuid

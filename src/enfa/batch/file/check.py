@@ -3,8 +3,6 @@
 The one exception is that of edits (files without rows), of which it is asked by sorting whether a subgraph edits a node twice.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import fields
 

@@ -1,7 +1,5 @@
 """What a stored file must be, or it is refused by one sentence."""
 
-from __future__ import annotations
-
 from typing import Any
 
 __all__ = ["CorruptFileError", "expect", "is_a", "whole_numbers"]

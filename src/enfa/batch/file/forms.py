@@ -5,8 +5,6 @@ damage; it does not tell what was written on purpose. :mod:`enfa.batch.file.chec
 against these forms, which follow from the steps of the program. A new array needs a line here, and nothing else.
 """
 
-from __future__ import annotations
-
 from collections.abc import Container
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The header of a stored file: JSON, checked field by field before anything that it describes is unpacked."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

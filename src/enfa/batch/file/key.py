@@ -1,7 +1,5 @@
 """What a compiled dataset depends on: a stored one is used for exactly that, or refused."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Packing integer arrays: differences, one plane of bytes at a time, zstd."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

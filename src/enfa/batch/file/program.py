@@ -1,7 +1,5 @@
 """A program as plain JSON, and back, checked field by field."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import asdict, fields
 from typing import Any

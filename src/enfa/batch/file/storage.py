@@ -6,8 +6,6 @@ the old file or none; a file that was cut short, or in which a single bit differ
 with another digest may hold wrong numbers, but none that point outside of its arrays (``enfa.batch.file.check``).
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Sequence

@@ -13,11 +13,11 @@ from torch_geometric.data import Data
 
 from enfa.batch.dataset import CompiledDataset
 from enfa.batch.positions import positions
-from enfa.batch.shards.cache import Shards, memory_of
 from enfa.batch.shards.folder import Folder
 from enfa.batch.shards.manifest import Manifest
-from enfa.batch.shards.opened import Opened, Reader
-from enfa.batch.shards.order import Windows
+from enfa.batch.shards.reading.cache import Shards, memory_of
+from enfa.batch.shards.reading.opened import Opened, Reader
+from enfa.batch.shards.reading.order import Windows
 from enfa.edits import Policy, Subsample
 from enfa.graphs.numbers import bytes_of
 from enfa.plan.cutting.cut import Cutter
@@ -40,8 +40,8 @@ class ShardedDataset:
     """What ``enfa.compile(..., out=folder)`` wrote, read as it is needed. ``sharded[[3, 5]]`` is the plan of graphs 3 and 5.
 
     It is used as an :class:`enfa.CompiledDataset`: by loaders, which read the shards window by window
-    (:mod:`enfa.batch.shards.order`) and the next one ahead, or graph by graph, which is slower: shards are read for each batch
-    that is not in the window. Graphs of several shards may be in one batch; rows are shared within each shard.
+    (:mod:`enfa.batch.shards.reading.order`) and the next one ahead, or graph by graph, which is slower: shards are read for
+    each batch that is not in the window. Graphs of several shards may be in one batch; rows are shared within each shard.
     """
 
     plan_class: type[Plan] = Plan

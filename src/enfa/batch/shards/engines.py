@@ -4,8 +4,6 @@ An engine takes a function and a stream of its arguments, and yields results as 
 ahead of its workers, and does again what a worker that has gone had begun.
 """
 
-from __future__ import annotations
-
 import gc
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """Some graphs of a compiled dataset as a dataset of their own."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

@@ -4,8 +4,6 @@ A file is written all at once: on a disk as :mod:`enfa.batch.file.atomic` does i
 when all of it is. Credentials and addresses of servers come from where fsspec takes them, such as ``AWS_ENDPOINT_URL``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path

@@ -5,8 +5,6 @@ belongs to another dataset, policy or model is refused. The bytes of every file 
 alone: not on who compiles them, in which order, or how often that was interrupted.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import closing

@@ -4,8 +4,6 @@ Looking at a batch means making a hundred views of its block, which takes as lon
 look: it copies the block.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, fields

@@ -1,7 +1,5 @@
 """Which sizes to pad to: few enough to capture a step for each, close enough to waste little."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

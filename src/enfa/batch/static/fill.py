@@ -5,8 +5,6 @@ as much as the lists themselves. The maps that make up nearly all of a block are
 a model needs is prepared and copied. The bytes are the same, which tests compare.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ A worker slices, prepares, pads and writes a batch into one of its places in a r
 process knows what stands where in a block, because padding has left only a few shapes.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Plans padded to a few sizes, so that one captured step serves many batches."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

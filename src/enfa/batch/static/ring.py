@@ -1,7 +1,5 @@
 """Memory that worker processes write and a GPU reads."""
 
-from __future__ import annotations
-
 import mmap
 import warnings
 import weakref

@@ -1,7 +1,5 @@
 """Processes that work ahead: a task is two numbers, its result one, and everything large lies in shared memory."""
 
-from __future__ import annotations
-
 import gc
 import multiprocessing
 import multiprocessing.connection

@@ -1,7 +1,5 @@
 """What a worker does: cut a batch out of the dataset, and write it into its place in the ring."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from enfa.batch.dataset import CompiledDataset

@@ -13,9 +13,9 @@ from rich.table import Table
 
 from enfa.cli.choices import check_picture, dataset_of, policy_of
 from enfa.edits import POLICIES
-from enfa.report.inspection import inspect_bags
 from enfa.report.program import program_for
-from enfa.report.sharding import inspect_shards
+from enfa.report.studies.inspection import inspect_bags
+from enfa.report.studies.sharding import inspect_shards
 
 __all__ = ["inspect"]
 

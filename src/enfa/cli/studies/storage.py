@@ -17,7 +17,7 @@ from enfa.cli.choices import check_picture, dataset_of, layers_of, policy_of, wo
 from enfa.graphs.names import unknown
 from enfa.report.bags.storage import LAYOUTS
 from enfa.report.machine import machine
-from enfa.report.storage import PARTS, measure_storage
+from enfa.report.studies.storage import PARTS, measure_storage
 
 __all__ = ["storage"]
 
@@ -68,7 +68,7 @@ def storage(
     else:
         _show(results, layout, counts)
     if plot is not None:
-        from enfa.report.storage_plot import draw_storage
+        from enfa.report.studies.storage_plot import draw_storage
 
         draw_storage(results, counts, layout).savefig(plot)
         console.print(f"Wrote {plot}.")

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from enfa.report.explanation import SUFFIXES, draw_explanation
 from enfa.training.disk import write_json
-from enfa.training.explain import explain_one
+from enfa.training.trained.explain import explain_one
 
 __all__ = ["explain"]
 

@@ -11,9 +11,9 @@ from rich.console import Console
 from enfa.cli.training.bad_rows import check_list, listing, say, say_unseen
 from enfa.training.checkpoint import load_model, trained_on
 from enfa.training.disk import write_csv
-from enfa.training.members import members
-from enfa.training.predict import predict as predict_graphs
-from enfa.training.predict_table import predict_table
+from enfa.training.trained.members import members
+from enfa.training.trained.predict import predict as predict_graphs
+from enfa.training.trained.predict_table import predict_table
 
 __all__ = ["predict"]
 

@@ -32,9 +32,9 @@ def test(
         config, checkpoint = config / "config.yaml", config / BEST if checkpoint is None else checkpoint
     settings = config_of(config, overrides)
     from enfa.training.checkpoint import load_checkpoint  # and PyTorch, which no mistake above had to wait for
-    from enfa.training.members import one_model
     from enfa.training.metrics import in_units
     from enfa.training.run import evaluate
+    from enfa.training.trained.members import one_model
 
     path = folder_of(settings) / BEST if checkpoint is None else one_model(checkpoint)
     score = evaluate(settings, path, part, progress)

@@ -74,8 +74,8 @@ def train(
     parts = Parts(telling if progress else None)
     try:
         with parts.timed("import"):  # and PyTorch, which no mistake above had to wait for
-            from enfa.training.ensemble import fit_ensemble
             from enfa.training.run import fit, needs_lightning
+            from enfa.training.trained.ensemble import fit_ensemble
 
             needs_lightning()
         with parts.timed("read"):

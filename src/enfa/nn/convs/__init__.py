@@ -1,7 +1,5 @@
 """Convs: one file each. A conv makes the rows of one table from those of another."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from torch import nn

@@ -4,8 +4,6 @@ A row stands for many (subgraph, node) pairs, and its messages for theirs. So wh
 one row, or of one row and the multiset of its messages: neither of their order nor of other rows, and nothing drawn.
 """
 
-from __future__ import annotations
-
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.dropout import _DropoutNd

@@ -1,7 +1,5 @@
 """GCN: Kipf and Welling, "Semi-Supervised Classification with Graph Convolutional Networks", ICLR 2017."""
 
-from __future__ import annotations
-
 from torch import Tensor, nn
 
 from enfa.nn.convs.base import Conv, Degrees

@@ -1,7 +1,5 @@
 """GIN: Xu et al., "How Powerful are Graph Neural Networks?", ICLR 2019."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

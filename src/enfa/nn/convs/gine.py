@@ -1,7 +1,5 @@
 """GINE: Hu et al., "Strategies for Pre-training Graph Neural Networks", ICLR 2020, as OGB uses it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

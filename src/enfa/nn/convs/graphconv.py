@@ -1,7 +1,5 @@
 """GraphConv: Morris et al., "Weisfeiler and Leman Go Neural", AAAI 2019."""
 
-from __future__ import annotations
-
 from torch import Tensor, nn
 
 from enfa.nn.convs.base import Conv, Degrees

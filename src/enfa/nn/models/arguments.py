@@ -1,7 +1,5 @@
 """What the constructors of models take."""
 
-from __future__ import annotations
-
 import inspect
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the models have in common."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

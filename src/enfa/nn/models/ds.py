@@ -1,7 +1,5 @@
 """DS-GNN: subgraphs do not see each other before their pools meet."""
 
-from __future__ import annotations
-
 from enfa.nn.models.base import SubgraphGNN
 
 __all__ = ["DSGNN"]

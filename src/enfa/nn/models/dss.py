@@ -1,7 +1,5 @@
 """DSS-GNN: in every layer, a node also sees itself in the other subgraphs of the bag."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from torch import nn

@@ -4,8 +4,6 @@
 written again has the old model until ``config.json`` is replaced, and then the whole new one.
 """
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import json

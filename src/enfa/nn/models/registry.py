@@ -18,10 +18,10 @@ _CLASSES = {
     "sun": "sun.SUN",
     "sswl": "sswl.SSWLGNN",
     "subgraphormer": "subgraphormer.Subgraphormer",
-    "ngnn": "ngnn.NGNN",
-    "id_gnn": "id_gnn.IDGNN",
-    "gnn_ak": "gnn_ak.GNNAK",
-    "i2gnn": "i2gnn.I2GNN",
+    "ngnn": "ego_nets.ngnn.NGNN",
+    "id_gnn": "ego_nets.id_gnn.IDGNN",
+    "gnn_ak": "ego_nets.gnn_ak.GNNAK",
+    "i2gnn": "ego_nets.i2gnn.I2GNN",
 }
 
 _USUAL = {"conv": "gin", "readout": "sum", "bag": "mean", "jk": "last", "residual": False}
@@ -50,7 +50,7 @@ class _Models(MutableMapping[str, "type[nn.Module]"]):
     def __getitem__(self, name: str) -> type[nn.Module]:
         if name in self._own:
             return self._own[name]
-        module, _, cls = _CLASSES[name].partition(".")
+        module, _, cls = _CLASSES[name].rpartition(".")
         return getattr(import_module(f"enfa.nn.models.{module}"), cls)
 
     def __setitem__(self, name: str, cls: type[nn.Module]) -> None:

@@ -1,7 +1,5 @@
 """GNN-SSWL+: messages within subgraphs and between them, and of every node its row in its own subgraph."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """Subgraphormer: GNN-SSWL+ that attends to what it sums up, without positional encodings."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """SUN: what a row sees of its node, its subgraph and its root is added up, and roots have weights of their own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The rows of every graph in a table, and how many pairs of the graph each stands for: those of its run, and others."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -4,8 +4,6 @@ The plan that comes out is that of ``Slicer.plan``, with rows in another order. 
 written out as they stand in a plan: they are joined where they are wanted, in a block that a GPU will read, in both orders.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any

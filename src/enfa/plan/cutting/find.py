@@ -8,8 +8,6 @@ Datasets come with pairs of graphs that have much in common. A graph's *mate* is
 no other uses. They belong to the runs of both, and the runs hold where the mate is not in the batch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

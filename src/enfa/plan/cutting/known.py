@@ -1,7 +1,5 @@
 """What is known of a batch's maps before the batch is: for the whole dataset, and by graph where rows lie in runs."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

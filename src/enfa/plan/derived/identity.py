@@ -4,8 +4,6 @@ Only dropout asks for it. Two different rows may, with probability 2^-64, get th
 and nothing else.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """How long the lists of a step are, and what they hold where a pool is no sum: their rows with multiplicities."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

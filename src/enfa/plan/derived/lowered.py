@@ -4,8 +4,6 @@ Every row is replaced by the row of the same pair in an earlier table. Rows that
 lists get shorter.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

@@ -4,8 +4,6 @@ Each function looks in the ``cache`` of its argument first. A plan that has been
 everything there, and carries it from device to device; one that has not gets it when it is first asked for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -5,8 +5,6 @@ batch can be made with it (``enfa.plan.derived.prepare``) and moved with it. A p
 and such a name, or the name of one of the table's arrays that the model reads as it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -4,8 +4,6 @@ Both orders are made once, on the CPU, so that no device ever sorts and no kerne
 int32, which is what kernels read fastest: a plan has fewer than 2^31 rows and messages.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

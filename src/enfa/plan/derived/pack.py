@@ -1,7 +1,5 @@
 """A plan as one block of bytes: one transfer instead of a hundred, into memory that never moves."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import TypeVar

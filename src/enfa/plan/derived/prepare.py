@@ -1,7 +1,5 @@
 """What a model reads of a plan, made ahead on the CPU, where batches are made; and the plan without what nothing reads then."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, TypeVar

@@ -6,8 +6,6 @@ meets there what it meets elsewhere. Padding entries of lists stand behind the e
 padded: batches that differ in their number of graphs are different batches.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """All (subgraph, node) pairs and all edges of all subgraphs, written out: what the conventional model computes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The full plan of any program: every pair, node and subgraph is a row of its own. The reference for everything else."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

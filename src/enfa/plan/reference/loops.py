@@ -1,7 +1,5 @@
 """Which graphs a model that puts self-loops of its own in the place of theirs can have."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from enfa.graphs import GraphSet

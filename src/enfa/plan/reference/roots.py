@@ -1,7 +1,5 @@
 """Which node a subgraph is about, for the steps that ask."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from enfa.edits import Edits

@@ -6,8 +6,6 @@ side in every table: slices find them in fewer places of the memory, and the dif
 Rows that many graphs use come first, so that nothing stands between those of one graph, or of two (``enfa.plan.cutting.find``).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from enfa.plan.cutting.find import mates_of, owners_of

@@ -6,8 +6,6 @@ has (in a complete graph, an edit has reached every node after one round) counts
 rows of the next table are found by comparing with it, and left out of plans: no row that counts reads it.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from enfa.edits import Edits

@@ -5,8 +5,6 @@ their keys are. What differs between steps is which rows a pair, node or subgrap
 :class:`~enfa.plan.rows.pairs.PairRows`, so that a model that does not mix subgraphs never looks at all pairs.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 From there on distinct rows save next to nothing, and cost lists of their own in every step, and gathers where two steps meet.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Joining the distinct rows of two sets of graphs: each key is translated, then looked up."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from enfa.plan.rows.distinct import StepRows

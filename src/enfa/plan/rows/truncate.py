@@ -5,8 +5,6 @@ each row's number in an earlier table, and a pool's list of (row, net count) los
 because there they cancel against their base rows.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

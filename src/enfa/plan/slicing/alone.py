@@ -1,7 +1,5 @@
 """The rows that each graph alone has, found in the rows of all."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from enfa.plan.keys.intern import KeyTable

@@ -1,7 +1,5 @@
 """What slicing keeps beside a table of keys, from plan to plan."""
 
-from __future__ import annotations
-
 from functools import cached_property
 
 import numpy as np

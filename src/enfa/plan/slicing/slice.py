@@ -3,8 +3,6 @@
 No hashing, and no work for rows of other graphs: the cost is that of the plan that comes out.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import Tensor

@@ -1,7 +1,5 @@
 """What a plan needs beside the rows, and the graphs that it is of."""
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Any
 

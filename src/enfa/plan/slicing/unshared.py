@@ -1,7 +1,5 @@
 """The tables of steps that share no rows: those of a full plan, whose first ones read rows that are shared."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

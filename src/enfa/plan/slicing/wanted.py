@@ -1,7 +1,5 @@
 """Which rows of a table are wanted, and the numbers that they get."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from enfa.plan.keys.intern import KeyTable

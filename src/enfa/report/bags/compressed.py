@@ -6,8 +6,6 @@ dataset's are (differences, planes of bytes, zstd), so a file of bags and a file
 Nothing is kept. Training on such a file would mean to unpack it, and to compute every row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

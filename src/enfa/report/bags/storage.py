@@ -15,8 +15,6 @@ num_nodes_per_subgraph), and for each of these arrays one offset. Features count
 Megabytes are 10^6 bytes. Labels, offsets and file headers are not in ``"paper"``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

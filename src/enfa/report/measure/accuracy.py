@@ -1,7 +1,5 @@
 """What the paper reports beside what this repository's result files hold. Nothing is trained here."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The paper's method: ENFA takes the largest batch whose data is no larger than the baseline's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

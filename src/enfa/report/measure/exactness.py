@@ -1,7 +1,5 @@
 """How far ego and distinct are from the conventional model: outputs, gradients, BatchNorm, weights after training."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterable, Iterator
 from typing import Any

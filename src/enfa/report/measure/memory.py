@@ -1,7 +1,5 @@
 """Peak memory of one step, and what there is for it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The models that are timed and compared, and one training step of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

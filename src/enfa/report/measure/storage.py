@@ -1,7 +1,5 @@
 """Q1 and Q2: bytes of the bags, conventional, ego and distinct, and what they consist of."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,7 +17,7 @@ BREAKDOWN: dict[str, tuple[str, ...]] = {"PROTEINS": ("node marking", "edge dele
 
 
 def _one(data: Benchmark, policy: str, settings: Settings) -> dict[str, Any]:
-    from enfa.report.storage import measure_storage  # compiles: kept out of the command line's start
+    from enfa.report.studies.storage import measure_storage  # compiles: kept out of the command line's start
 
     chosen, rule = settings.sample(data, settings.storage_graphs), POLICIES[policy]()
     graphs = [data.graphs[i] for i in sorted(chosen)]

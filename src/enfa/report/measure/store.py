@@ -1,7 +1,5 @@
 """Results on disk, written as soon as they are computed: an interrupted report continues where it stopped."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

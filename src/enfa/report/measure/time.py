@@ -1,7 +1,5 @@
 """Q3 and Q4: training time and peak memory of conventional, ego and distinct."""
 
-from __future__ import annotations
-
 import gc
 import time
 from collections.abc import Callable, Iterator

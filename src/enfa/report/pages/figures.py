@@ -1,7 +1,5 @@
 """Drawing with matplotlib, once for the page (SVG that follows its light or dark colours) and once as PNG."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -3,8 +3,6 @@
 The package draws the bag as SVG; a few lines of JavaScript put each table's row numbers and colours into it.
 """
 
-from __future__ import annotations
-
 import json
 from html import escape
 from importlib.resources import files

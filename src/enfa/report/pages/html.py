@@ -1,7 +1,5 @@
 """Sections as one HTML file that opens from disk: no network, no framework."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files

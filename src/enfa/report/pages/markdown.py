@@ -1,7 +1,5 @@
 """The same sections as Markdown, with the figures as PNG files beside it. Long tables are in the page and in the JSON files."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

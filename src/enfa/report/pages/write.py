@@ -1,7 +1,5 @@
 """index.html and report.md from the results of a report."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

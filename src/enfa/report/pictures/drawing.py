@@ -1,7 +1,5 @@
 """How a bag is drawn: columns are subgraphs, lines are tables."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

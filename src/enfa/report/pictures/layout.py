@@ -1,7 +1,5 @@
 """Where to draw the nodes of a small graph."""
 
-from __future__ import annotations
-
 import numpy as np
 
 __all__ = ["hop_distances", "layout"]

@@ -1,7 +1,5 @@
 """Rows per layer as a picture."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

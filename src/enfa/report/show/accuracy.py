@@ -1,7 +1,5 @@
 """The section on accuracy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from enfa.report.measure.accuracy import PAPER

@@ -1,7 +1,5 @@
 """The section on exactness: green or red."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from enfa.report.measure.exactness import QUANTITIES, RENUMBERINGS, TOLERANCE, is_exact, limit_of

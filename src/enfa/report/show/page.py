@@ -1,7 +1,5 @@
 """What a page consists of, before it is HTML or Markdown."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 

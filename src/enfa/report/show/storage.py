@@ -1,7 +1,5 @@
 """The sections on storage."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

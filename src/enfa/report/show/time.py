@@ -1,7 +1,5 @@
 """The section on training time and memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from statistics import median

@@ -1,7 +1,5 @@
 """Numbers as a reader wants them, and the line under every figure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The loaders that Lightning asks for. Importing this file needs Lightning (the extra ``enfa[train]``)."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import numpy as np

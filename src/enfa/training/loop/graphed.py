@@ -1,7 +1,5 @@
 """Training in captured steps: when it is done, and how Lightning gets its batches then."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import islice
 

@@ -1,7 +1,5 @@
 """The checkpoint to resume from. Importing this file needs Lightning."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """How the learning rate falls."""
 
-from __future__ import annotations
-
 import math
 
 from torch.optim import Optimizer

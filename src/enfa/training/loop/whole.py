@@ -1,7 +1,5 @@
 """Checkpoints that are written whole or not at all, and that name no file but those beside them. Needs Lightning."""
 
-from __future__ import annotations
-
 import io
 import os
 from pathlib import Path

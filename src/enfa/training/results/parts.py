@@ -1,7 +1,5 @@
 """How long each part of a run took, and what is said as it begins."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """What the constructors of models take."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from enfa.nn.models.arguments import arguments

@@ -1,7 +1,5 @@
 """What can be seen to be wrong with a run before PyTorch is imported, which takes seconds."""
 
-from __future__ import annotations
-
 from enfa.datasets.known import check_known
 from enfa.edits.policies import policy_from
 from enfa.training.settings.config import Config

@@ -1,7 +1,5 @@
 """Config files: YAML, one inheriting from another, with settings overridden on the command line."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Sequence
 from dataclasses import fields

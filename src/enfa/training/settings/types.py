@@ -1,7 +1,5 @@
 """Values from YAML files and command lines, against the types that settings have."""
 
-from __future__ import annotations
-
 import types
 from typing import Any, Literal, Union, get_args, get_origin
 

@@ -1,0 +1,1 @@
+"""Models of ego nets: one file each."""

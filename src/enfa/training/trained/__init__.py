@@ -1,0 +1,1 @@
+"""What trained models are for: predictions, of one or of several together, and what these come from."""

@@ -1,0 +1,56 @@
+"""Several seeds of one config, in one folder."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from enfa.datasets import Benchmark
+from enfa.training.disk import write_json
+from enfa.training.results.record import Record
+from enfa.training.run import fit
+from enfa.training.settings.config import Config
+from enfa.training.settings.folder import LAST, check_place, check_same_data, fingerprint, folder_of
+from enfa.training.trained.members import MEMBERS
+
+__all__ = ["fit_ensemble"]
+
+
+def fit_ensemble(
+    config: Config,
+    count: int,
+    *,
+    resume: bool = False,
+    progress: bool = True,
+    data: Benchmark | None = None,
+    report: Callable[[Config, Record], None] | None = None,
+) -> Path:
+    """Train ``count`` models on the same split, with seeds from the config's on, and return the folder that ``enfa predict``
+    takes: OUT/NAME. With ``resume``, those that are done are kept, and one that was interrupted goes on."""
+    if count < 2:
+        raise ValueError(f"Expected an ensemble of at least 2 models, got {count}")
+    configs = [replace(config, seed=config.seed + k) for k in range(count)]
+    folder = folder_of(config).parent
+    if not resume:
+        for each in configs:
+            check_place(each, resume=False)
+        if (folder / MEMBERS).exists():
+            raise ValueError(f"{folder} holds an ensemble already: --resume continues it; another 'out' or 'name' keeps both")
+    for each in configs:
+        record = _done(each) or fit(each, resume=(folder_of(each) / LAST).exists(), progress=progress, data=data)
+        if record is not None and report is not None:
+            report(each, record)
+    write_json(folder / MEMBERS, {"runs": [folder_of(each).name for each in configs]})
+    return folder
+
+
+def _done(config: Config) -> Record | None:
+    """The record of a run that has ended, with these very settings."""
+    path = folder_of(config) / "result.json"
+    if not path.is_file():
+        return None
+    record = Record.from_dict(json.loads(path.read_text(encoding="utf-8")))
+    if record.config != config.to_dict():
+        return None
+    check_same_data(path, record.data, fingerprint(config), config)
+    return record
