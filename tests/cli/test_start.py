@@ -1,9 +1,11 @@
 """What answers before PyTorch is imported, which takes seconds."""
 
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from enfa.cli.app import COMMANDS, app
@@ -43,3 +45,10 @@ def test_every_command_is_listed_and_found() -> None:
     for name in COMMANDS:
         result = CliRunner().invoke(app, [name, "--help"])
         assert result.exit_code == 0 and f"{name} [OPTIONS]" in result.output
+
+
+def test_as_a_module(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["enfa", "--version"])
+    with pytest.raises(SystemExit) as end:
+        runpy.run_module("enfa", run_name="__main__")
+    assert not end.value.code and capsys.readouterr().out.startswith("enfa ")
