@@ -4,8 +4,9 @@
 
 The loop is that of examples/gpu_loop.py: batches of ``enfa.DataLoader(..., device="cuda")``, the model, a loss, ``backward``
 and a fused Adam, written out. *Captured step*: ``enfa.Step`` on the same loader. *Eager*: the same loop with every model run
-eagerly. Epochs count in which nothing ran eagerly or was captured, after the loader's stock is used up. FOLDER holds the
-datasets as .npz files. Writes loop.json, with device, versions and date, and prints a table.
+eagerly. *One thread*: the loop with backward passes in Python's own thread
+(``torch.autograd.set_multithreading_enabled(False)``). Epochs count in which nothing ran eagerly or was captured, after the
+loader's stock is used up. FOLDER holds the datasets as .npz files. Writes loop.json, with device, versions and date, and prints a table.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ def loader_for(data: Dataset, case: Case, batch: int, workers: int | None) -> en
 
 
 class Loop:
-    """The loop written out; ``eager``: without graphs."""
+    """The loop written out. ``how``: within which context, such as ``enfa.eagerly``."""
 
-    def __init__(self, case: Case, data: Dataset, eager: bool) -> None:
+    def __init__(self, case: Case, data: Dataset, how: Callable[[], Any] = nullcontext) -> None:
         self.model, self.loss = model_for(case, data, "cuda").train(), loss_for(data)
         self.optimiser = torch.optim.Adam(self.model.parameters(), lr=1e-3, fused=True)
-        self.how = enfa.eagerly if eager else nullcontext
+        self.how = how
 
     def epoch(self, loader: enfa.DataLoader) -> None:
         loss: Any = self.loss
@@ -65,7 +66,7 @@ class Captured(Loop):
     """Whole steps."""
 
     def __init__(self, case: Case, data: Dataset) -> None:
-        super().__init__(case, data, False)
+        super().__init__(case, data)
         optimiser = torch.optim.Adam(self.model.parameters(), lr=1e-3, fused=True, capturable=True)
         self.step = enfa.Step(self.model, optimiser, self.loss)  # type: ignore[arg-type]
 
@@ -159,8 +160,9 @@ def compare(case: Case, data: Dataset, batch: int, workers: int | None) -> dict[
 
 WAYS: dict[str, Callable[[Case, Dataset], Loop]] = {
     "captured": Captured,
-    "loop": lambda case, data: Loop(case, data, False),
-    "eager": lambda case, data: Loop(case, data, True),
+    "loop": Loop,
+    "one_thread": lambda case, data: Loop(case, data, lambda: torch.autograd.set_multithreading_enabled(False)),
+    "eager": lambda case, data: Loop(case, data, enfa.eagerly),
 }
 
 
