@@ -6,7 +6,8 @@ The loop is that of examples/gpu_loop.py: batches of ``enfa.DataLoader(..., devi
 and a fused Adam, written out. *Captured step*: ``enfa.Step`` on the same loader. *Eager*: the same loop with every model run
 eagerly. *One thread*: the loop with backward passes in Python's own thread
 (``torch.autograd.set_multithreading_enabled(False)``). Epochs count in which nothing ran eagerly or was captured, after the
-loader's stock is used up. FOLDER holds the datasets as .npz files. Writes loop.json, with device, versions and date, and prints a table.
+loader's stock is used up. FOLDER holds the datasets as .npz files. Writes loop.json, with device, versions and date, and
+prints a table.
 """
 
 from __future__ import annotations
