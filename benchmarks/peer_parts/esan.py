@@ -1,8 +1,9 @@
 """DS-GNN in its authors' code (github.com/beabevi/ESAN), on the graphs and in the sizes of benchmarks/gpu.py.
 
 Theirs is their DSnetwork around their GNN: ``originalgin`` where the case has GIN, ``gin`` (GINE with an MLP twice as wide
-inside, a mean over nodes and no last ReLU) where it has GINE; no dropout; the head that they take for ZINC (``invariant``).
-Ours is the same network on the verbs of a bag. Their node deletion is used as it is; node marking is a policy on their
+inside, a mean over nodes and no last ReLU) where it has GINE; no dropout. Ours is :class:`enfa.ESAN`. Their node deletion is
+used as it is, with the layers over the bag that they take for these datasets, two of them; node marking with the one that they
+take for ZINC (``invariant``), which leaves our rows shared between graphs, as with a DSGNN. Node marking is a policy on their
 ``Graph2Subgraph``, with the mark before the features. A newer PyG passes ``__inc__`` a further argument and shifts what has
 "batch" in its name: theirs is made to do as with the PyG that it was written for. For torch.compile and CUDA graphs, pools
 and scatters are told their sizes, which their code would count on the GPU.
@@ -19,15 +20,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 
 import enfa
-from enfa.nn.convs import make_conv
-from enfa.nn.convs.base import mlp
-from enfa.nn.encode import NodeEncoder, OneHotEdges
 from gpu_parts.cases import CASES, Case
 from peer_parts.missing import OGB, SCATTER, SIZE, stand_in
 from peer_parts.peer import Pairs, Peer, of_case
@@ -87,38 +84,14 @@ def transform_of(data: Any, policy: str) -> Any:
     return NodeMarked()
 
 
-class Ours(nn.Module):
-    """Their DSnetwork (invariant), on a bag."""
-
-    def __init__(self, channels: Any, case: Case, out: int, head: int, marks: int) -> None:
-        super().__init__()
-        gin, w = case.conv == "gin", case.width
-        self.gin, self.jk = gin, case.jk
-        self.encoder = NodeEncoder(channels, w, marks)
-        self.edges = None if gin else OneHotEdges(BONDS, w, 0)
-        widths = [self.encoder.out_channels, *[w] * (case.layers - 1)]
-        self.convs = nn.ModuleList()
-        for width in widths:
-            conv: Any = (
-                make_conv("gin", width, w, 0, "batch") if gin
-                else make_conv("gine", width, w, sum(BONDS), "batch", train_eps=True, edge_bias=False)
-            )  # fmt: skip
-            conv.update = mlp(width, w, "batch", w if gin else 2 * w)
-            self.convs.append(conv)
-        self.norms = nn.ModuleList(nn.BatchNorm1d(w) for _ in widths)
-        pooled = self.encoder.out_channels + w * case.layers if case.jk == "concat" else w
-        self.of_subgraph, self.of_graph = nn.Linear(pooled, head), nn.Linear(head, head)
-        self.head = nn.Sequential(nn.Linear(head, 2 * head), nn.ReLU(), nn.Linear(2 * head, out))
-
-    def forward(self, bag: Any) -> Tensor:
-        edge = None if self.edges is None else self.edges(bag)
-        tables = [self.encoder(bag)]
-        for i, (conv, norm) in enumerate(zip(self.convs, self.norms)):
-            h = norm(bag.propagate(conv, tables[-1], edge))
-            tables.append(h.relu() if self.gin or i + 1 < len(self.convs) else h)
-        h = torch.cat(tables, 1) if self.jk == "concat" else tables[-1]
-        h = F.elu(self.of_subgraph(bag.pool(h, "sum" if self.gin else "mean")))
-        return self.head(F.elu(self.of_graph(bag.pool(h, "mean"))))
+def ours_of(channels: Any, case: Case, out: int, head: list[int], marks: int, invariant: bool) -> enfa.ESAN:
+    """Their DSnetwork, on a bag."""
+    gin = case.conv == "gin"
+    options: Any = {} if gin else {"edge_channels": BONDS, "readout": "mean"}
+    return enfa.ESAN(
+        channels, case.width, out, case.layers, case.conv, channels=head, invariant=invariant, jk=case.jk, mark_channels=marks,
+        **options,
+    )  # fmt: skip
 
 
 def load(folder: Path, data: Path, count: int, cases: Sequence[str] = ()) -> Iterator[Peer]:
@@ -144,8 +117,10 @@ def _peer(their_data: Any, models: Any, case: Case, policy: str, data: Path, cou
     )  # fmt: skip
     if case.jk == "concat":
         inner.out_dim = case.width * case.layers + width + marks
-    theirs = models.DSnetwork(inner, [head], found.outputs, invariant=True)
-    ours = Ours(int(found.channels) if gin else ATOMS, case, found.outputs, head, marks)  # type: ignore[arg-type]
+    invariant = policy == "marking"
+    channels = [head] if invariant else [head, head]
+    theirs = models.DSnetwork(inner, channels, found.outputs, invariant=invariant)
+    ours = ours_of(int(found.channels) if gin else ATOMS, case, found.outputs, channels, marks, invariant)  # type: ignore[arg-type]
     transform, pool = transform_of(their_data, policy), inner.pool
 
     def batch(some: Sequence[Data]) -> Any:
@@ -163,12 +138,12 @@ def _peer(their_data: Any, models: Any, case: Case, policy: str, data: Path, cou
         finally:
             SIZE["known"], inner.pool = None, pool
 
-    pairs = _pairs(theirs, ours, marks)
+    pairs = _pairs(theirs, ours, gin, marks)
     name = f"ESAN, {case.name}, {policy}"
     return Peer(name, theirs, ours, pairs, POLICIES[policy], batch, stood_in, graphs, y, loss, static)
 
 
-def _pairs(theirs: Any, ours: Ours, marks: int) -> Pairs:
+def _pairs(theirs: Any, ours: Any, gin: bool, marks: int) -> Pairs:
     pairs, gnn = Pairs(), theirs.subgraph_gnn.gnn_node
 
     def marks_last(value: Tensor) -> Tensor:
@@ -184,26 +159,28 @@ def _pairs(theirs: Any, ours: Ours, marks: int) -> Pairs:
 
     if isinstance(gnn.atom_encoder, nn.Module):
         pairs.join(tables(gnn.atom_encoder), ours.encoder.embed.weight)  # type: ignore[arg-type]
-    for i, (a, b) in enumerate(zip(gnn.convs, ours.convs)):
-        turned = same if i else marks_last
-        inside = a.layer.nn if ours.gin else a.mlp
-        if not ours.gin:
-            pairs.add(a.eps, b.eps)  # type: ignore[arg-type]
-            pairs.join(tables(a.bond_encoder), b.edge.weight, lambda value, turned=turned: turned(value).T)  # type: ignore[union-attr, arg-type, misc]
-        pairs.add(inside[0].weight, b.update[0].weight, turned)  # type: ignore[union-attr, index, arg-type]
-        pairs.add(inside[0].bias, b.update[0].bias)  # type: ignore[union-attr, index, arg-type]
+    for i, (a, layer) in enumerate(zip(gnn.convs, ours.layers)):
+        turned, b = same if i else marks_last, layer.conv
+        inside = a.layer.nn if gin else a.mlp
+        if not gin:
+            pairs.add(a.eps, b.eps)
+            pairs.join(tables(a.bond_encoder), b.edge.weight, lambda value, turned=turned: turned(value).T)  # type: ignore[misc]
+        pairs.add(inside[0].weight, b.update[0].weight, turned)
+        pairs.add(inside[0].bias, b.update[0].bias)
         for k in (1, 3):
-            pairs.same(inside[k], b.update[k])  # type: ignore[index]
-        pairs.same(gnn.batch_norms[i], ours.norms[i])
+            pairs.same(inside[k], b.update[k])
+        pairs.same(gnn.batch_norms[i], layer.norm)
     # of all tables side by side, only the first has marks
     first = len(gnn.convs[0].layer.nn[0].weight[0]) if ours.jk == "concat" else 0
 
     def of_input(value: Tensor) -> Tensor:
         return torch.cat([marks_last(value[:, :first]), value[:, first:]], 1) if first else value
 
-    pairs.add(theirs.fc_list[0].weight, ours.of_subgraph.weight, of_input)
-    pairs.add(theirs.fc_list[0].bias, ours.of_subgraph.bias)
-    pairs.same(theirs.fc_sum_list[0], ours.of_graph)
+    of_theirs = {"own": theirs.fc_list, "bag": theirs.fc_sum_list}
+    for name, layers in of_theirs.items():
+        for k, (a, b) in enumerate(zip(layers, ours.subgraph_mlp[name])):
+            pairs.add(a.weight, b.weight, of_input if k == 0 and a.weight.shape[1] == theirs.subgraph_gnn.out_dim else same)
+            pairs.add(a.bias, b.bias)
     for k in (0, 2):
         pairs.same(theirs.final_layers[k], ours.head[k])
     return pairs

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from enfa.nn import (
         DSGNN,
         DSSGNN,
+        ESAN,
         GNNAK,
         I2GNN,
         IDGNN,
@@ -56,7 +57,7 @@ else:
         "enfa.edits": "EdgeDeletion EdgeMarking EgoNets MostCentral NeighborMarking NodeDeletion NodeMarking PairMarking "
         "Policy Reconstruction Subgraph Subsample",
         "enfa.expressiveness": "Power power",
-        "enfa.nn": "DSGNN DSSGNN GNNAK I2GNN IDGNN NGNN SSWLGNN SUN CountedBatchNorm Step Subgraphormer captured eagerly",
+        "enfa.nn": "DSGNN DSSGNN ESAN GNNAK I2GNN IDGNN NGNN SSWLGNN SUN CountedBatchNorm Step Subgraphormer captured eagerly",
         "enfa.nn.bag": "Bag Rows ShardedDataset load_compiled make_plan",
         "enfa.nn.bag.compile": "compile",
         "enfa.nn.bag.lift": "lift",
@@ -70,6 +71,7 @@ __version__ = "0.1.0"
 __all__ = [
     "DSGNN",
     "DSSGNN",
+    "ESAN",
     "GNNAK",
     "I2GNN",
     "IDGNN",

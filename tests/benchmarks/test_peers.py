@@ -24,14 +24,15 @@ def benchmarks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         del sys.modules[name]
 
 
+@pytest.mark.parametrize("invariant", [True, False])
 @pytest.mark.parametrize("conv", ["gin", "gine"])
-def test_our_side_of_esans_network_is_exact(benchmarks: None, conv: str) -> None:
+def test_our_side_of_esans_network_is_exact(benchmarks: None, conv: str, invariant: bool) -> None:
     torch.set_num_threads(1)
     esan, cases = importlib.import_module("peer_parts.esan"), importlib.import_module("gpu_parts.cases")
     gin = conv == "gin"
     case = cases.Case("small", "", conv, 8, 2, "concat" if gin else "last", {})
     graphs = random_graphs(4, 7, channels=3) if gin else random_graphs(4, 7, channels=esan.ATOMS, edge_channels=esan.BONDS)
-    model = esan.Ours(3 if gin else esan.ATOMS, case, 2, 4, 1)
+    model = esan.ours_of(3 if gin else esan.ATOMS, case, 2, [4, 4], 1, invariant)
     assert_same_as_full(model, esan.POLICIES["marking"], graphs)
 
 

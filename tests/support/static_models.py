@@ -103,6 +103,8 @@ OWN: dict[str, Any] = {
     "dss": _own("gin", enfa.DSSGNN, context="dss"),
     "dss, gcn": _own("gcn", enfa.DSSGNN, context="mpnn"),
     "mpnn": _own("gine", enfa.DSSGNN, context="mpnn"),
+    "esan": _own("gin", enfa.ESAN, channels=[4, 3], jk="concat"),
+    "esan, invariant": _own("gine", enfa.ESAN, invariant=True),
     "sswl": _own("gine", enfa.SSWLGNN),
     "sswl, gin": _own("gin", enfa.SSWLGNN),
     "sun": lambda: enfa.SUN([5, 3], WIDTH, 2, 2, "gine", edge_channels=[8, 3]),

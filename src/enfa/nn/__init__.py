@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from enfa.nn.cuda.captured import GraphedForward, GraphedStep
     from enfa.nn.cuda.captures import captured, eagerly
     from enfa.nn.cuda.step import Step
-    from enfa.nn.models import DSGNN, DSSGNN, GNNAK, I2GNN, IDGNN, NGNN, SSWLGNN, SUN, Subgraphormer
+    from enfa.nn.models import DSGNN, DSSGNN, ESAN, GNNAK, I2GNN, IDGNN, NGNN, SSWLGNN, SUN, Subgraphormer
     from enfa.nn.ops.norm import CountedBatchNorm
     from enfa.nn.rooted import link_places, root_nodes
 else:
@@ -16,7 +16,7 @@ else:
         "enfa.nn.cuda.captured": "GraphedForward GraphedStep",
         "enfa.nn.cuda.captures": "captured eagerly",
         "enfa.nn.cuda.step": "Step",
-        "enfa.nn.models": "DSGNN DSSGNN GNNAK I2GNN IDGNN NGNN SSWLGNN SUN Subgraphormer",
+        "enfa.nn.models": "DSGNN DSSGNN ESAN GNNAK I2GNN IDGNN NGNN SSWLGNN SUN Subgraphormer",
         "enfa.nn.ops.norm": "CountedBatchNorm",
         "enfa.nn.rooted": "link_places root_nodes",
     })  # fmt: skip
@@ -24,6 +24,7 @@ else:
 __all__ = [
     "DSGNN",
     "DSSGNN",
+    "ESAN",
     "GNNAK",
     "I2GNN",
     "IDGNN",

@@ -84,6 +84,7 @@ class SubgraphGNN(Saved, Captures):
 
     encoders: tuple[type[NodeEncoder], type[EdgeEncoder]] = (NodeEncoder, EdgeEncoder)
     head_width = 1  # of its hidden layer, in hidden_channels
+    jk_input = False  # whether jumping knowledge begins with what the encoder gives
 
     def __init__(
         self,
@@ -125,12 +126,16 @@ class SubgraphGNN(Saved, Captures):
         self.layers = nn.ModuleList(self.layer(width, hidden, *rest) for width in widths)
         check_edges(self.layers[0].conv, self.edge_encoder is not None, conv, edge_channels, edge_mark_channels)
         pooled = hidden * (num_layers if jk == "concat" else 1)
+        pooled += self.encoder.out_channels if self.jk_input and jk == "concat" else 0
         self.subgraph_mlp = self.make_subgraph_mlp(pooled, hidden, norm)
-        wide = hidden * self.head_width
-        self.head = nn.Sequential(nn.Linear(hidden, wide), nn.ReLU(), nn.Dropout(dropout), nn.Linear(wide, out_channels))
+        self.head = self.make_head(hidden, out_channels, dropout)
 
     def make_subgraph_mlp(self, pooled: int, hidden: int, norm: str | None) -> nn.Module:
         return nn.Sequential(nn.Linear(pooled, hidden), nn.ReLU())
+
+    def make_head(self, hidden: int, out_channels: int, dropout: float) -> nn.Sequential:
+        wide = hidden * self.head_width
+        return nn.Sequential(nn.Linear(hidden, wide), nn.ReLU(), nn.Dropout(dropout), nn.Linear(wide, out_channels))
 
     def layer(self, width: int, hidden: int, conv: ConvLike, edge_dim: int, norm: str | None, *options: Any) -> SubgraphLayer:
         return SubgraphLayer(make_conv(conv, width, hidden, edge_dim, norm), make_norm(norm, hidden), *options)
@@ -140,7 +145,8 @@ class SubgraphGNN(Saved, Captures):
         if not isinstance(bag, Bag):
             raise TypeError(f"Expected a plan from enfa.make_plan or enfa.DataLoader, got {type(bag).__name__}")
         edge = None if self.edge_encoder is None else self.edge_encoder(bag)
-        h, tables = self.encoder(bag), []
+        h = self.encoder(bag)
+        tables = [h] if self.jk_input else []
         for layer in self.layers:
             h = layer(bag, h, edge)
             tables.append(h)

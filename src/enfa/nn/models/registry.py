@@ -15,6 +15,7 @@ __all__ = ["DEFAULTS", "MODELS"]
 _CLASSES = {
     "ds": "ds.DSGNN",
     "dss": "dss.DSSGNN",
+    "esan": "esan.ESAN",
     "sun": "sun.SUN",
     "sswl": "sswl.SSWLGNN",
     "subgraphormer": "subgraphormer.Subgraphormer",
@@ -29,6 +30,7 @@ _ROOTED = {**_USUAL, "readout": "mean"}
 DEFAULTS: dict[str, dict[str, Any]] = {
     "ds": _USUAL,
     "dss": _USUAL,
+    "esan": _USUAL,
     "sun": _ROOTED,
     "sswl": _USUAL,
     "subgraphormer": {**_USUAL, "conv": "gat"},
