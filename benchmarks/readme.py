@@ -61,9 +61,10 @@ def figures(results: Path) -> str:
     return "\n".join(lines)
 
 
-_GPU_ROWS = (
-    ("full", "full, eager"), ("ego", "ego, eager"), ("distinct eager", "distinct, eager"),
-    ("distinct graphed", "distinct, as a CUDA graph"),
+_GPU_ROWS = (("full", "full, eager"), ("ego", "ego, eager"), ("distinct graphed", "distinct, as a CUDA graph"))
+_LOOP_ROWS = (
+    ("eager", "distinct, a plain loop, eager"), ("loop", "distinct, a plain loop, captured"),
+    ("captured", "distinct, `enfa.Step`"),
 )  # fmt: skip
 
 
@@ -77,12 +78,18 @@ def gpu_figures(results: Path) -> str:
     for variant, name in _GPU_ROWS:
         cells = [by[case, variant]["ms"] if (case, variant) in by else None for case in cases]
         lines.append(f"| {name} | " + " | ".join("–" if c is None else _few_digits(c) for c in cells) + " |")
+    loops = json.loads((results / "loop.json").read_text())
+    timed = {row["case"]: row for row in loops["results"] if "ratio" in row}
+    for variant, name in _LOOP_ROWS:
+        cells = [_few_digits(timed[case][variant]["ms"]) if case in timed else "–" for case in cases]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
     same = all(by[case, v].get("code") == about.get("code") for case in cases for v, _ in _GPU_ROWS if (case, v) in by)
-    earlier = "" if same else "; eager steps measured earlier, with earlier kernels"
+    earlier = "" if same else "; eager steps of full and ego measured earlier, with earlier kernels"
     lines += [
         "",
         f"{about['device']}, torch {about['torch']}, float32, node marking; a random sample of each dataset, the "
         f"models of [docs/gpu.md](docs/gpu.md){earlier}. "
+        "The last three rows are shuffled epochs, data included; the first three steps alone. "
         "Eager steps wait for Python, which launches every kernel; captured ones do not.",
     ]  # fmt: skip
     timed = json.loads((ROOT / "docs" / "report-gpu" / "results" / "time.json").read_text())["results"]

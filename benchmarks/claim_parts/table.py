@@ -13,8 +13,11 @@ MADE = [
     Made(
         "README.md",
         "the tables under Figures",
-        "benchmarks/step.py --sample both, compile.py, gpu.py and peers.py there; then benchmarks/readme.py",
-        (f"{CPU}/step.json", f"{CPU}/compile.json", f"{GPU}/steps.json", "docs/report-gpu/results/time.json", *PEERS),
+        "benchmarks/step.py --sample both, compile.py, gpu.py, gpu_loop.py and peers.py there; then benchmarks/readme.py",
+        (
+            f"{CPU}/step.json", f"{CPU}/compile.json", f"{GPU}/steps.json", f"{GPU}/loop.json",
+            "docs/report-gpu/results/time.json", *PEERS,
+        ),
         "tests/test_readme.py",
         "<!-- figures: benchmarks/readme.py -->",
         "<!-- end of figures -->",
