@@ -98,15 +98,25 @@ def test_a_policys_name_would_be_found(tmp_path: Path) -> None:
 
 BLOCKED = ("ogb", "rdkit", "lightning", "pytorch_lightning", "torchmetrics", "sklearn", "pandas", "pyarrow", "networkx",
            "matplotlib", "torch_scatter", "torch_sparse", "torch_cluster", "torch_spline_conv", "pyg_lib", "dask",
-           "distributed", "s3fs")  # fmt: skip
+           "distributed", "s3fs", "outdated")  # fmt: skip
 
 
 def test_needs_nothing_optional() -> None:
-    """The package imports, and a model runs, where everything optional is missing."""
+    """The package imports, a dataset loads and a model runs where everything optional is missing; and no PyTorch is imported
+    before something needs it. One process for all, as most of its time goes into importing PyTorch."""
     code = f"""
 import sys
+import enfa
+assert not {{"torch", *{BLOCKED!r}}} & set(sys.modules)
 sys.modules.update(dict.fromkeys({BLOCKED!r}))  # None: importing it raises ImportError
-import enfa, enfa.datasets, enfa.cli
+import enfa.datasets, enfa.cli
+enfa.datasets.load("CSL").split(0)
+try:
+    enfa.datasets.from_smiles(["C"])
+except ImportError as error:
+    assert "pip install 'enfa[chem]'" in str(error), error
+else:
+    raise AssertionError("from_smiles ran without rdkit")
 model = enfa.DSGNN(3, 4, 2, 2)
 model(enfa.make_plan(enfa.testing.random_graphs(2), enfa.NodeMarking(), model))
 """

@@ -1,6 +1,4 @@
 import pickle
-import subprocess
-import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -92,21 +90,3 @@ def test_nothing_is_unpickled_and_nothing_is_written(
         load(name, root)
     from_npz(data / "EXP.npz")
     assert sorted(root.rglob("*")) == before
-
-
-def test_needs_no_extra() -> None:
-    """That it imports no other part of the package either is checked in tests/test_package.py."""
-    code = """
-import sys
-for name in ("ogb", "rdkit", "sklearn", "pandas", "outdated"):
-    sys.modules[name] = None
-import enfa.datasets
-enfa.datasets.load("CSL").split(0)
-try:
-    enfa.datasets.from_smiles(["C"])
-except ImportError as error:
-    assert "pip install 'enfa[chem]'" in str(error), error
-else:
-    raise AssertionError("from_smiles ran without rdkit")
-"""
-    subprocess.run([sys.executable, "-c", code], check=True)

@@ -16,6 +16,7 @@ from cases import (
     allowed_every,
     live_model,
     model_of,
+    modes_of,
 )
 from covering import covering
 from programs import layers
@@ -73,12 +74,12 @@ def _grads(graphs: list[Data], name: str) -> torch.Tensor:
 
 @pytest.mark.parametrize("number", range(len(CASES)), ids=lambda i: " ".join(map(str, CASES[i].values())))
 def test_against_pyg(number: int) -> None:
-    """Every node's and every edge's own gradient, on all three plans, in train() and eval()."""
+    """Every node's and every edge's own gradient, on all three plans, in train() and, where that is another thing, eval()."""
     case = CASES[number]
     graphs = _graphs(case, number, loops=case["conv"] != "gcn")  # PyG's GCNConv gives no second loop to a node
     fresh = live_model(case, graphs, layers=2).double()
     weight = torch.linspace(1, 2, 2 * len(graphs)).reshape(-1, 2)
-    for train in (True, False):
+    for train in [mode == "train" for mode in modes_of(fresh)]:
         model = fresh.train(train)
         reference = Reference(case, model, 2, EDGE_CHANNELS[case["edges"]]).train(train)
         expected = _with_gradients(graphs, _names(case))
@@ -104,7 +105,8 @@ def test_plans_agree(number: int) -> None:
     """Every policy, readouts of roots and nodes, and dropout: on these the tester compares the plans."""
     case = EVERY_CASES[number]
     graphs = _with_gradients(_graphs(case, number), _names(case))
-    assert_same_as_full(live_model(case, graphs), EVERY[case["policy"]], graphs)
+    model = live_model(case, graphs)
+    assert_same_as_full(model, EVERY[case["policy"]], graphs, modes=modes_of(model))
 
 
 def test_equal_nodes_have_gradients_of_their_own() -> None:

@@ -178,6 +178,12 @@ def model_of(case: dict, layers: int = 3, seed: int = 0) -> enfa.DSGNN | enfa.DS
     return model
 
 
+def modes_of(model: nn.Module) -> list[str]:
+    """Training and evaluation; or training alone, where neither a norm nor dropout makes them differ: it is the same again."""
+    differ = any(isinstance(m, nn.BatchNorm1d) or (isinstance(m, nn.Dropout) and m.p > 0) for m in model.modules())
+    return ["train", "eval"] if differ else ["train"]
+
+
 def live_model(case: dict, graphs: list[Data], layers: int = 3) -> enfa.DSGNN | enfa.DSSGNN:
     """A model through which gradients flow down to the first layer.
 

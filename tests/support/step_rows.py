@@ -135,10 +135,11 @@ def plan_of(graphs: list[Data], policy: enfa.Policy, program: Program, kind: str
     return plan
 
 
-def check_step_rows(plan: Plan, graphs: list[Data], policy: enfa.Policy) -> None:
-    """No two different rows merged; in a distinct plan, no two equal rows kept apart; all counts and places right."""
-    numbers = Numbers()
-    expected = written_out(numbers, graphs, policy, plan.program)
+def check_step_rows(plan: Plan, numbers: Numbers, expected: list[list[int]]) -> None:
+    """No two different rows merged; in a distinct plan, no two equal rows kept apart; all counts and places right.
+
+    ``expected``: what is :func:`written_out` with these numbers, of the plan's graphs, policy and steps.
+    """
     found = of_plan(numbers, plan)
     split = False  # behind a pool of pairs, which other changes of another graph's pool may make: rows may be equal
     for number, (step, table, rows, right) in enumerate(zip(plan.program.steps, plan.tables, found, expected, strict=True)):

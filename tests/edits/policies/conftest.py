@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
 
 import pytest
 import torch
@@ -20,6 +21,7 @@ torch.set_num_threads(1)
 EDGE_CHANNELS = 2
 
 
+@cache
 def graphs_with_edges() -> list[Data]:
     """Random graphs, some with loops and parallel edges, and every degenerate one."""
     some = random_graphs(3, 9, seed=1, edge_channels=EDGE_CHANNELS)
@@ -56,9 +58,9 @@ def model_for(policy: enfa.Policy, case: str, **more: object) -> torch.nn.Module
 
 
 @pytest.fixture
-def exact() -> Callable[[enfa.Policy, str], None]:
-    def check(policy: enfa.Policy, case: str) -> None:
-        assert_same_as_full(model_for(policy, case), policy, graphs_with_edges())
+def exact() -> Callable[..., None]:
+    def check(policy: enfa.Policy, case: str, modes: Sequence[str] = ("train", "eval")) -> None:
+        assert_same_as_full(model_for(policy, case), policy, graphs_with_edges(), modes=modes)
 
     return check
 

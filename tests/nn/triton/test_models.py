@@ -30,7 +30,7 @@ def _wide(i: int, o: int) -> nn.Module:
 
 
 MODELS = {
-    "ds, wide linears of PyG": lambda: enfa.DSGNN([5, 3], 6, 2, 2, _wide, jk="concat"),
+    "ds, wide linears of PyG": lambda: enfa.DSGNN([5, 3], 6, 2, 1, _wide),
     "ds, wide": lambda: enfa.DSGNN([5, 3], 72, 2, 1, "gin"),
     "ds, gine": lambda: enfa.DSGNN([5, 3], 8, 2, 2, "gine", edge_channels=[8, 3], norm="batch"),
     "dss, gin": lambda: enfa.DSSGNN([5, 3], 8, 2, 2, "gin"),

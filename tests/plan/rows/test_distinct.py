@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import torch
 from bag_models import MODELS, ROOTED, Egos, Molecules, Net
 from cases import EVERY
 from drawn import OWN, Drawn
-from step_rows import check_step_rows, plan_of
+from step_rows import Numbers, check_step_rows, plan_of, written_out
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
@@ -54,21 +55,28 @@ def _model(kind: type[nn.Module] | int, name: str) -> tuple[nn.Module, list[Data
     return kind(EVERY[name].mark_channels), _graphs([3, 2], [3, 2]) if kind is Molecules else _graphs()
 
 
+@cache
+def _written(kind: type[nn.Module] | int, name: str) -> tuple[list[Data], Program, Numbers, list[list[int]]]:
+    """Graphs, the model's steps, and all rows by brute force: once for every plan."""
+    model, graphs = _model(kind, name)
+    program, numbers = trace(model, graphs, EVERY[name]), Numbers()
+    return graphs, program, numbers, written_out(numbers, graphs, EVERY[name], program)
+
+
 @by_case
 @pytest.mark.parametrize("plan", KINDS)
 def test_rows_are_those_of_brute_force(plan: str, kind: type[nn.Module] | int, name: str) -> None:
-    model, graphs = _model(kind, name)
-    program = trace(model, graphs, EVERY[name])
-    check_step_rows(plan_of(graphs, EVERY[name], program, plan), graphs, EVERY[name])
+    graphs, program, numbers, expected = _written(kind, name)
+    check_step_rows(plan_of(graphs, EVERY[name], program, plan), numbers, expected)
 
 
 @by_case
 def test_so_they_are_where_rows_are_not_counted(kind: type[nn.Module] | int, name: str) -> None:
     """And no pairs are there that nothing reads."""
-    model, graphs = _model(kind, name)
-    program = replace(trace(model, graphs, EVERY[name]), counted=False)
+    graphs, program, numbers, expected = _written(kind, name)
+    program = replace(program, counted=False)
     bag = plan_of(graphs, EVERY[name], program)
-    check_step_rows(bag, graphs, EVERY[name])
+    check_step_rows(bag, numbers, expected)
     for number, step in enumerate(program.steps):
         if step.kind == "pairs":
             reads = [(later, bag.tables[n]) for n, later in enumerate(program.steps) if number in later.reads]

@@ -47,6 +47,7 @@ __all__ = [
 
 _MAGIC = b"ENFA0001"
 _TRAILER = len(_MAGIC) + 32
+_LITTLE = 1 << 20  # bytes that are unpacked before threads would have started
 
 
 class FormatError(ValueError):
@@ -175,6 +176,8 @@ def _unpacked(packed: dict[str, np.ndarray], how: dict[str, Any]) -> dict[str, n
         except ValueError as error:
             raise CorruptFileError(f"'{name}': {error}") from error
 
+    if sum(data.nbytes for data in packed.values()) < _LITTLE:
+        return {name: one(name) for name in packed}
     with ThreadPoolExecutor() as pool:
         return dict(zip(packed, pool.map(one, packed)))
 
