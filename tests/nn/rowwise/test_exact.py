@@ -145,13 +145,12 @@ def test_dropout_is_noted_in_evaluation_too() -> None:
 
 
 def test_counted_batch_norm_over_processes() -> None:
-    """Forked, as they go no way back: PyTorch is there already."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]
     with mp.Manager() as manager:
         results = manager.dict()
-        mp.start_processes(rank_of_two, (port, results), nprocs=2, start_method="fork")
+        mp.spawn(rank_of_two, (port, results), nprocs=2)
         assert dict(results) == {0: True, 1: True}
 
 
