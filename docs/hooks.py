@@ -115,6 +115,17 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     return markdown if page.file.src_uri.startswith("api/") else _moved(markdown)
 
 
+def _cell(match: re.Match[str]) -> str:
+    """A cell of a table: a sentence asks for room, numbers and dates stay on one line, paths break behind a slash."""
+    style, text = match.groups()
+    text = re.sub(r"<code>[^<]*</code>", lambda m: re.sub(r"(?<!<)/", "/<wbr>", m[0]), text)
+    text = re.sub(r"\d{4}-\d{2}-\d{2}", r'<span class="whole">\g<0></span>', text).replace(" ± ", "&nbsp;±&nbsp;")
+    sentence = len(re.sub(r"<[^>]*>", "", text)) > 40 and len(text.split()) > 4
+    kind = ' class="sentence"' if sentence else ""
+    return f"<td{style}{kind}>{text}</td>"
+
+
 def on_page_content(html: str, **_: Any) -> str:
-    """Docstrings name each other as Sphinx has it, :func:`~enfa.trace`; here that is code."""
+    """Docstrings name each other as Sphinx has it, :func:`~enfa.trace`; here that is code. Tables fit narrow screens."""
+    html = re.sub(r"<td((?: style=\"[^\"]*\")?)>(.*?)</td>", _cell, html, flags=re.S)
     return re.sub(r":(?:func|class|meth|mod|attr):<code>~?([^<]*)</code>", r"<code>\1</code>", html)

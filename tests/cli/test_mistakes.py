@@ -112,11 +112,27 @@ def test_policies_that_are_none(tmp_path: Path, write: Callable[..., Path]) -> N
     refused(tmp_path, "Expected policy_params to be a mapping, got None", "train", config, "policy_params.isolate=true")
 
 
+def test_results_that_are_none(tmp_path: Path, write: Callable[..., Path]) -> None:
+    config, empty = write(), tmp_path / "empty"
+    empty.mkdir()
+    refused(tmp_path, f"Expected at least one result file in {empty}, got none", "table", empty)
+    refused(tmp_path, "Expected numbers such as 0-9 or 0,2,5, got '3-1'", "sweep", config, "--seeds", "3-1")
+    refused(tmp_path, f"Expected --results to be a folder, got the file {config}", "sweep", config, "--results", config)
+    (tmp_path / "junk.npz").write_bytes(b"junk")
+    said = "no .npz file of plain arrays (it holds pickled objects, or is a file of another kind)"
+    refused(tmp_path, said, "inspect", tmp_path / "junk.npz")
+
+
 def test_runs_are_not_overwritten_nor_mixed_up(tmp_path: Path, write: Callable[..., Path]) -> None:
     config = write()
     refused(tmp_path, "There is no run to resume", "train", config, "--resume")
     assert CliRunner().invoke(app, ["train", str(config), "--no-progress"]).exit_code == 0
     refused(tmp_path, "holds a run already: --resume continues it", "train", config)
+    refused(tmp_path, "fold-0-seed-0 holds a run already", "train", config, "--ensemble", "2")
+    table = tmp_path / "m.csv"  # with rows that cannot be read, of which a list would be written
+    table.write_text("smiles,active\n" + "C,1\nCC,0\n" * 20 + "?,1\n" * 21)
+    place = (f"out={tmp_path / 'runs'}", "name=c")
+    refused(tmp_path, "holds a run already", "train", table, *place, "--skip-bad", "--ensemble", 2)
     other = ("lr=0.1", "--resume", "--no-progress")
     refused(tmp_path, "cannot be resumed with other settings: lr is 0.001", "train", config, *other)
     refused(

@@ -53,6 +53,26 @@ def test_tables_of_docstrings_are_tables(site: Path) -> None:
     assert re.search(r"<td><code>num_nodes</code></td>\s*<td><code>\[G\]</code></td>", page)
 
 
+def test_examples_of_docstrings_are_code_and_settings_have_their_defaults(site: Path) -> None:
+    tables = from_file(ROOT / "docs" / "griffe_tables.py")
+    assert tables.with_fenced_examples("One.\n\n  >>> f(\n  ... 2)\n  3\n\nTwo.").splitlines() == [
+        "One.", "", "  ```pycon", "  >>> f(", "  ... 2)", "  3", "  ```", "", "Two."
+    ]  # fmt: skip
+    for page in (site / "api").glob("*.html"):
+        text = page.read_text()
+        assert "<blockquote>" not in text and "_setting" not in text, page.name
+    assert "did you mean" in (site / "api" / "training.html").read_text()
+
+
+def test_cells_of_tables_fit_narrow_screens() -> None:
+    hooks = from_file(ROOT / "docs" / "hooks.py")
+    assert hooks.on_page_content("<td><code>a/b.py</code></td>") == "<td><code>a/<wbr>b.py</code></td>"
+    assert hooks.on_page_content('<td style="x">76.8 ± 4.6</td>') == '<td style="x">76.8&nbsp;±&nbsp;4.6</td>'
+    assert hooks.on_page_content("<td>2026-11-16, new</td>") == '<td><span class="whole">2026-11-16</span>, new</td>'
+    words = "a sentence of some length, which asks for room"
+    assert hooks.on_page_content(f"<td>{words}</td>") == f'<td class="sentence">{words}</td>'
+
+
 def test_nothing_is_loaded_from_outside(site: Path) -> None:
     for page in site.glob("*.html"):
         assert not re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="?https?://[^>]*>', page.read_text()), page.name

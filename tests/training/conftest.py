@@ -84,7 +84,7 @@ def enfa() -> Callable[..., subprocess.CompletedProcess[str]]:
     """The command line in a process of its own."""
 
     def run(*args: object, **options: object) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "enfa.cli", *map(str, args)]
+        command = [sys.executable, "-m", "enfa", *map(str, args)]
         return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)  # type: ignore[call-overload]
 
     return run

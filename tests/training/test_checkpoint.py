@@ -51,6 +51,7 @@ def test_bytes_that_are_none(trained: tuple[Path, Path, bytes], refused: Refused
     refused(b"", "is empty: Expected a checkpoint of enfa train")
     for content in (b"\0", b"PK\x03\x04", b"no checkpoint at all", b"\x80\x02}", data[:100], data[: len(data) // 2], data[:-1]):
         refused(content, "is damaged, or no checkpoint of plain tensors")
+    refused(b"id,smiles,active\n0,CC,1\n", "of plain tensors (it holds other things, or is a file of another kind)")
 
 
 def test_random_bytes_and_cuts_are_value_errors(trained: tuple[Path, Path, bytes], tmp_path: Path) -> None:

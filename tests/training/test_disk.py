@@ -93,3 +93,15 @@ def test_the_error_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(OSError, match=r"No space left on device: '.*a\.txt'"):
         write_text(tmp_path / "a.txt", "new")
     assert [p.name for p in tmp_path.iterdir()] == ["a.txt"] and (tmp_path / "a.txt").read_text() == "old"
+
+
+def test_a_folder_that_cannot_be_written_is_told_by_the_file_asked_for() -> None:
+    from enfa.datasets import to_npz
+    from enfa.testing import random_graphs
+
+    if not Path("/proc").is_dir():
+        pytest.skip("no folder in which nobody may write")
+    for name, write in (("x.csv", lambda path: write_text(path, "")), ("x.npz", lambda path: to_npz(random_graphs(1), path))):
+        with pytest.raises(OSError) as caught:
+            write(Path("/proc") / name)
+        assert caught.value.filename == f"/proc/{name}"

@@ -117,7 +117,7 @@ def test_a_model_comes_back_with_its_predictions(config_file: Write) -> None:
 
 def test_interrupting_keeps_a_checkpoint_that_resumes(config_file: Write) -> None:
     path = config_file(epochs=5000, dropout=0.5)
-    command = [sys.executable, "-m", "enfa.cli", "train", str(path), "--no-progress"]
+    command = [sys.executable, "-m", "enfa", "train", str(path), "--no-progress"]
     # a shell starts what runs in the background deaf to interrupts, and so would be whatever that starts
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -42,6 +42,8 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
             checkpoint = torch.load(file, map_location="cpu", weights_only=True)
         except Exception as error:  # whatever unpickling some bytes may come to
             reason = str(error).split("\n")[0] or type(error).__name__
+            if "weights_only" in reason:  # PyTorch's advice to run whatever code the file holds
+                reason = "it holds other things, or is a file of another kind"
             raise ValueError(f"{path} is damaged, or no checkpoint of plain tensors ({reason})") from error
     if not isinstance(checkpoint, dict) or not isinstance(checkpoint.get("enfa"), dict):
         raise ValueError(f"{path} is no checkpoint of enfa train")

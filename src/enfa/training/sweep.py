@@ -30,7 +30,7 @@ def numbers(text: str) -> list[int]:
     found: list[int] = []
     for part in text.split(","):
         first, dash, last = part.partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()):
+        if not first.isdigit() or (dash and (not last.isdigit() or int(last) < int(first))):
             raise ValueError(f"Expected numbers such as 0-9 or 0,2,5, got {text!r}")
         found += range(int(first), int(last or first) + 1)
     return list(dict.fromkeys(found))

@@ -34,6 +34,8 @@ def test_json_lines(tmp_path: Path) -> None:
     refused("g.npz exists: --force replaces it", path, tmp_path / "g.npz")
     refused("Expected no --target but for a .csv file", path, tmp_path / "h.npz", "--target", "y")
     refused("Expected --edges to be auto, once or both", path, tmp_path / "h.npz", "--edges", "twice")
+    refused("Expected the metric to be one of accuracy", path, tmp_path / "h.npz", "--metric", "score")
+    refused("Expected a metric of multiclass labels, which the graphs have, got", path, tmp_path / "h.npz", "--metric", "ap")
     refused("Expected a file ending in .npz to write", path, tmp_path / "h.csv")
     refused("There is no input file", tmp_path / "no.jsonl", tmp_path / "h.npz")
     refused("Expected a file ending in .csv", tmp_path / "g.npz", tmp_path / "h.npz")

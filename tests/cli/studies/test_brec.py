@@ -53,6 +53,7 @@ def test_mistakes(sample: Path) -> None:
     for options, sentence in (
         (["--pairs", "1:9"], "Expected some of the pairs 0 to 1, got '1:9'"), (["--pairs", "a"], "such as 0:60"),
         (["--device", "tpu"], "Expected --device cpu, or cuda"), (["--out", str(sample)], "expected results of enfa brec"),
+        (["--seed", "-1"], "Invalid value for '--seed'"),
     ):  # fmt: skip
         result = _run(sample, *options)
         assert result.exit_code == 2 and sentence in " ".join(result.output.split()), result.output

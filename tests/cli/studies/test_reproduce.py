@@ -13,6 +13,8 @@ from enfa.cli.app import app
         (["--only", "storrage"], "did you mean 'storage'"),
         (["--device", "tpu"], "Expected --device cpu or cuda, got 'tpu'"),
         (["--datasets", "PROTEIN"], "Expected --datasets from PROTEINS"),
+        (["--memory-gb", "-1"], "Expected --memory-gb to be a number > 0, got -1.0"),
+        (["--memory-gb", "nan"], "Expected --memory-gb to be a number > 0, got nan"),
         (["--data", "nowhere"], "nowhere is no folder of .npz files"),
     ],
 )

@@ -35,6 +35,15 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
         list(SmilesStream(tmp_path / "a.csv", ["logp"]).lines())
     with pytest.raises(ValueError, match="expected a column 'heat', got smiles, logp"):
         list(SmilesStream(tmp_path / "a.csv", ["heat"]).lines())
+    (tmp_path / "a.csv").write_text("smiles,logP,LogP\nCCO,1,2\n")
+    with pytest.raises(ValueError, match="expected one column 'logp', got 2"):
+        list(SmilesStream(tmp_path / "a.csv", ["logp"]).lines())
+    with pytest.raises(ValueError, match="expected a column 'heat', got smiles, logP, LogP"):
+        list(SmilesStream(tmp_path / "a.csv", ["heat"]).lines())
+    for line in ("CCO", "CCO,1,2"):  # a cell that is missing is no label that was not measured
+        (tmp_path / "a.csv").write_text(f"smiles,logp\nCC,1\n{line}\n")
+        with pytest.raises(ValueError, match=r"a\.csv, line 3: expected 2 columns, as in the header, got another number"):
+            list(SmilesStream(tmp_path / "a.csv", ["logp"]).lines())
     with pytest.raises(ValueError, match=r"expected a \.csv or \.tsv file"):
         SmilesStream(tmp_path / "a.smi", ["heat"])
     (tmp_path / "a.smi").write_bytes(b"\xff\xfe")

@@ -38,7 +38,7 @@ def brec(
     pairs: Annotated[str, typer.Option(help="Some of the pairs, such as 0:60; all by default.")] = "",
     epochs: Annotated[int, typer.Option(min=1, help="At most so many for a pair.")] = Protocol.epochs,
     seed: Annotated[
-        int, typer.Option(help="Of weights and relabellings; the authors take 100, 200, ... 1000.")
+        int, typer.Option(min=0, help="Of weights and relabellings; the authors take 100, 200, ... 1000.")
     ] = Protocol.seed,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     root: Annotated[Path, typer.Option(envvar="ENFA_DATA", help="Folder of BREC.npz.")] = Path("data"),

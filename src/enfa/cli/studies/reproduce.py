@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from enfa.graphs.numbers import real
 from enfa.report.data import open_source
 from enfa.report.extra import need_matplotlib
 from enfa.report.reproduce import check_sections, measure, open_store
@@ -52,6 +53,8 @@ def reproduce(
     Interrupted, it continues where it stopped. Ends with code 1 if a plan is not exact.
     """
     need_matplotlib()
+    if memory_gb is not None:
+        real("--memory-gb", memory_gb, above=0)
     console, began = Console(), time.perf_counter()
     sections = check_sections([name.strip() for name in only.split(",") if name.strip()])
     settings = _settings(quick, device, datasets, memory_gb)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from enfa.batch.file.atomic import write_atomically
 from enfa.batch.file.header import FORMAT
 from enfa.cli.choices import check_picture, dataset_of, layers_of, policy_of, words
 from enfa.graphs.names import unknown
@@ -99,9 +99,8 @@ def _read(path: Path, layout: str, counts: list[int]) -> dict[tuple[str, str], d
 
 def _write(path: Path, layout: str, counts: list[int], done: dict[tuple[str, str], dict[str, Any]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(json.dumps({**_head(layout, counts), "results": list(done.values())}, indent=1) + "\n")
-    os.replace(partial, path)
+    text = json.dumps({**_head(layout, counts), "results": list(done.values())}, indent=1) + "\n"
+    write_atomically(path, [text.encode()])
 
 
 def _find(result: dict[str, Any], kind: str, count: int | None = None) -> dict[str, Any]:

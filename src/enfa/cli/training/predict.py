@@ -20,7 +20,7 @@ __all__ = ["predict"]
 
 def predict(
     checkpoint: Annotated[
-        Path, typer.Argument(help="A checkpoint of enfa train, or the folder of an ensemble.", show_default=False)
+        Path, typer.Argument(help="A checkpoint of enfa train, or the folder of a run or of an ensemble.", show_default=False)
     ],
     graphs: Annotated[
         Path,

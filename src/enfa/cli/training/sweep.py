@@ -34,6 +34,8 @@ def sweep(
     overrides = [text for text in configs if "=" in text]
     if not files:
         raise ValueError("Expected at least one config file, got none")
+    if results.exists() and not results.is_dir():
+        raise ValueError(f"Expected --results to be a folder, got the file {results}")
     made = [config_of(Path(file), overrides) for file in files]
     from enfa.training.results.table import terminal_table  # and PyTorch, which no mistake above had to wait for
     from enfa.training.sweep import numbers, run_sweep

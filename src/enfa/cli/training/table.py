@@ -20,6 +20,8 @@ def table(
 ) -> None:
     """Print all results beside the paper's numbers."""
     found = read_results(results)
+    if not found:
+        raise ValueError(f"Expected at least one result file in {results}, got none")
     Console().print(terminal_table(found))
     if out is not None:
         write_text(out, markdown(found))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +13,7 @@ from enfa.cli.training.settings import EPILOG, config_of
 from enfa.cli.training.telling import Telling
 from enfa.graphs.names import unknown
 from enfa.training.results.parts import Parts
-from enfa.training.settings.folder import LAST, check_place, folder_of
+from enfa.training.settings.folder import LAST, check_place, check_places, folder_of
 
 if TYPE_CHECKING:
     from enfa.datasets import Benchmark
@@ -70,6 +71,8 @@ def train(
     folder = folder_of(settings)
     if ensemble is None:
         check_place(settings, resume)
+    elif not resume:
+        check_places([replace(settings, seed=settings.seed + k) for k in range(ensemble)])
     telling = Telling(Console(stderr=True))
     parts = Parts(telling if progress else None)
     try:
@@ -120,7 +123,8 @@ def _opened(config: Config) -> Benchmark:
 def _say(console: Console, record: Record, which: str = "") -> None:
     score = f"best validation {record.metric} {record.valid:.4f} in epoch {record.best_epoch}"
     tested = "" if record.test is None else f", test {record.metric} there {record.test:.4f}{record.units(record.test)}"
-    line = f"{which}{record.ended}: {record.epochs} epochs in {record.seconds:.0f} s; {score}{tested}"
+    epochs = f"{record.epochs} epoch{'s' * (record.epochs != 1)}"
+    line = f"{which}{record.ended}: {epochs} in {record.seconds:.0f} s; {score}{tested}"
     console.print(line, markup=False, soft_wrap=True)
     if not which:
         spent = ", ".join(f"{name} {seconds:.1f}" for name, seconds in record.parts.items())

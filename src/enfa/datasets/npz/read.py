@@ -18,7 +18,8 @@ def read_npz(path: Path, also: Sequence[str] = ("y",), graphs: bool = True) -> d
         with np.load(path, allow_pickle=False) as file:
             arrays = {key: file[key] for key in file.files}
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError) as error:
-        raise ValueError(f"{path} is cut short, or is no .npz file of plain arrays ({error})") from error
+        reason = "it holds pickled objects, or is a file of another kind" if "pickle" in str(error) else str(error)
+        raise ValueError(f"{path} is cut short, or is no .npz file of plain arrays ({reason})") from error
     for key in (*(("num_nodes", "num_edges", "edges") if graphs else ()), *also):
         if key not in arrays:
             raise ValueError(f"{path}: expected an array {key!r}, got only {sorted(arrays)}")

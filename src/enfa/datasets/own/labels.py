@@ -1,6 +1,7 @@
 """From columns of text to labels: yes/no tasks, classes or numbers, and blanks where nothing was measured."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -15,6 +16,7 @@ Asked = Literal["auto", "classification", "regression"]
 BLANK = frozenset({"", "na", "n/a", "nan", "null"})
 ANSWERS = {"1": 1.0, "1.0": 1.0, "true": 1.0, "yes": 1.0, "0": 0.0, "0.0": 0.0, "false": 0.0, "no": 0.0}
 FEW = 10  # whole numbers of at most so many kinds may be classes as well as counts
+COMMA = re.compile(r"[+-]?\d+,\d+")  # a number as some countries write it
 MANY = 100  # more classes than these are taken for a mistake
 
 
@@ -63,9 +65,10 @@ def read_labels(columns: Mapping[str, Sequence[str]], task: Asked = "auto") -> L
                 else:
                     y[row, place] = found
     labels = Labels(chosen, y, tuple(columns), None, wrong)
-    if len(columns) == 1 and len(different := np.unique(y[labels.measured])) < 2:
+    if len(columns) == 1 and len(np.unique(y[labels.measured])) < 2:
         only = next(iter(columns))
-        raise ValueError(f"Expected {only!r} to have at least two different values to learn from, got {different.tolist()}")
+        said = sorted({text for text in columns[only] if text.lower() not in BLANK and read(text) is not None})
+        raise ValueError(f"Expected {only!r} to have at least two different values to learn from, got {said}")
     return labels
 
 
@@ -89,6 +92,9 @@ def _kind(name: str, values: Sequence[str]) -> str:
     if all(_answer(text) is not None for text in there):
         return "answers"
     numbers = [value for text in there if (value := _number(text)) is not None]
+    commas = [text for text in there if COMMA.fullmatch(text)]
+    if commas and 2 * (len(numbers) + len(commas)) >= len(there) > 2 * len(numbers):  # no classes, each with a row or two
+        raise ValueError(f"Expected numbers with a decimal point in the column {name!r}, got {commas[0]!r}")
     if 2 * len(numbers) < len(there):  # a word among many numbers is a bad row, not a class
         return "words"
     if set(numbers) <= {0.0, 1.0}:
@@ -106,6 +112,10 @@ def _chosen(columns: Mapping[str, Sequence[str]], kinds: dict[str, str], task: A
     if "words" in of and task == "regression":
         raise ValueError(f"Expected numbers in the column {of['words']!r} for task regression, got words")
     if task == "regression":
+        for name in (name for name, kind in kinds.items() if kind == "answers"):
+            there = [text for text in columns[name] if text.lower() not in BLANK]
+            if all(_number(text) is None for text in there):
+                raise ValueError(f"Expected numbers in the column {name!r} for task regression, got {there[0]!r}")
         return "regression"
     if len(columns) > 1 and (task == "classification" or "words" in of):
         other = next(of[kind] for kind in ("words", "numbers", "counts") if kind in of)

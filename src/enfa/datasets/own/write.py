@@ -4,14 +4,16 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from torch_geometric.data import Data
 
-from enfa.datasets.benchmark import PARTS, Level, Metric
+from enfa.datasets.assemble import labels_from
+from enfa.datasets.benchmark import PARTS, REGRESSION, Level, Metric
 from enfa.datasets.npz.read import seen
 from enfa.datasets.own.graphs import check_alike, join, joined
+from enfa.graphs.names import unknown
 
 __all__ = ["to_npz"]
 
@@ -56,7 +58,11 @@ def to_npz(
     if flat.edge_attr is not None:
         arrays["edge_attr"] = flat.edge_attr
     if graphs[0].get("y") is not None:
-        arrays["y" if level == "graph" else "node_y"] = join("to_npz", graphs, "y")
+        arrays["y" if level == "graph" else "node_y"] = y = join("to_npz", graphs, "y")
+        if metric is not None:
+            _check_metric(path, y, level, metric)
+    elif metric is not None:
+        raise ValueError(f"Expected labels, which a metric is of, got metric={metric!r} and graphs without y")
     for key, given in (("x_categories", in_channels), ("edge_categories", edge_channels)):
         if given is not None:
             arrays[key] = np.array(list(given), dtype=np.int64)
@@ -76,14 +82,34 @@ def _small(values: np.ndarray) -> np.ndarray:
     return values.astype(np.promote_types(np.min_scalar_type(low), np.min_scalar_type(high)))
 
 
+def _about(error: OSError, path: Path) -> OSError:
+    return error if error.errno is None else OSError(error.errno, error.strerror, str(path))
+
+
+def _check_metric(path: Path, y: np.ndarray, level: Level, metric: str) -> None:
+    """Refuse what could be written, but not read again."""
+    if metric not in get_args(Metric):
+        raise unknown("the metric", metric, get_args(Metric))
+    task, _, _ = labels_from(str(path), y, None, metric in REGRESSION or level == "node")
+    wrong = metric != "accuracy" if task == "multiclass" else (task == "regression") != (metric in REGRESSION)
+    if wrong:
+        raise ValueError(f"Expected a metric of {task} labels, which the graphs have, got {metric!r}")
+
+
 def _write(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    except OSError as error:  # a folder that may not be written: named after what was asked for
+        raise _about(error, path) from error
     try:
         with os.fdopen(handle, "wb") as file:
             np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
         os.chmod(scratch, 0o644)
         os.replace(scratch, path)
+    except OSError as error:
+        os.unlink(scratch)
+        raise _about(error, path) from error
     except BaseException:
         os.unlink(scratch)
         raise

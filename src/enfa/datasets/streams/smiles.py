@@ -45,13 +45,19 @@ class SmilesStream:
                     yield from ((n, line.split()[0], []) for n, line in enumerate(file, 1) if line.strip())
                     return
                 rows = csv.DictReader(file, delimiter=delimiter_of(file))
+                given = [name.strip() for name in rows.fieldnames or ()]
                 names = {name.strip().lower(): name for name in rows.fieldnames or ()}
                 molecules = next((name for name in NAMES if name in names), NAMES[0])
                 for name in (molecules, *self.labels):
                     if name.lower() not in names:
-                        raise ValueError(f"{self.path}: expected a column {name!r}, got {', '.join(names) or 'none'}")
+                        raise ValueError(f"{self.path}: expected a column {name!r}, got {', '.join(given) or 'none'}")
+                    if (times := [one.lower() for one in given].count(name.lower())) > 1:
+                        raise ValueError(f"{self.path}: expected one column {name!r}, got {times}")
                 columns = [names[name.lower()] for name in self.labels]
                 for row in rows:
+                    if None in row or None in row.values():  # more cells than the header, or fewer: which is which?
+                        where = f"{self.path}, line {rows.line_num}"
+                        raise ValueError(f"{where}: expected {len(given)} columns, as in the header, got another number")
                     yield (
                         rows.line_num,
                         (row[names[molecules]] or "").strip(),

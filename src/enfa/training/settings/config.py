@@ -31,7 +31,8 @@ _LIMITS: dict[str, dict[str, float]] = {
 
 @dataclass(frozen=True)
 class Config:
-    """The settings of one run. Wrong types and values are refused when it is made, in one sentence each.
+    """The settings of one run; ``enfa train --help`` says what each of them means. Wrong types and values are refused when it
+    is made, in one sentence each.
 
     >>> Config(dataset="PROTEINS", lr="1e-2").lr
     0.01

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from enfa.datasets.known import is_table
 from enfa.training.settings.config import Config
 
-__all__ = ["BEST", "LAST", "check_place", "check_same_data", "fingerprint", "folder_of", "started_by_another"]
+__all__ = [
+    "BEST", "LAST", "MEMBERS", "check_place", "check_places", "check_same_data", "fingerprint", "folder_of",
+    "started_by_another",
+]  # fmt: skip
 
-BEST, LAST = "best.ckpt", "last.ckpt"
+BEST, LAST, MEMBERS = "best.ckpt", "last.ckpt", "ensemble.json"
 
 
 def folder_of(config: Config) -> Path:
@@ -32,6 +36,15 @@ def check_place(config: Config, resume: bool) -> None:
         raise ValueError(f"{folder} holds a run already: --resume continues it; another 'out' or 'name' keeps both")
     if resume and not there:
         raise FileNotFoundError(f"There is no run to resume in {folder}")
+
+
+def check_places(configs: Sequence[Config]) -> None:
+    """Refuse to begin an ensemble where one, or a run, has been."""
+    for config in configs:
+        check_place(config, resume=False)
+    folder = folder_of(configs[0]).parent
+    if (folder / MEMBERS).exists():
+        raise ValueError(f"{folder} holds an ensemble already: --resume continues it; another 'out' or 'name' keeps both")
 
 
 def fingerprint(config: Config) -> str | None:

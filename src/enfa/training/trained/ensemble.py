@@ -10,8 +10,7 @@ from enfa.training.disk import write_json
 from enfa.training.results.record import Record
 from enfa.training.run import fit
 from enfa.training.settings.config import Config
-from enfa.training.settings.folder import LAST, check_place, check_same_data, fingerprint, folder_of
-from enfa.training.trained.members import MEMBERS
+from enfa.training.settings.folder import LAST, MEMBERS, check_places, check_same_data, fingerprint, folder_of
 
 __all__ = ["fit_ensemble"]
 
@@ -32,10 +31,7 @@ def fit_ensemble(
     configs = [replace(config, seed=config.seed + k) for k in range(count)]
     folder = folder_of(config).parent
     if not resume:
-        for each in configs:
-            check_place(each, resume=False)
-        if (folder / MEMBERS).exists():
-            raise ValueError(f"{folder} holds an ensemble already: --resume continues it; another 'out' or 'name' keeps both")
+        check_places(configs)
     for each in configs:
         record = _done(each) or fit(each, resume=(folder_of(each) / LAST).exists(), progress=progress, data=data)
         if record is not None and report is not None:

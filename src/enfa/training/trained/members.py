@@ -7,11 +7,9 @@ from pathlib import Path
 
 from enfa.graphs.names import check_file_name
 from enfa.nn.models.pretrained import CONFIG
-from enfa.training.settings.folder import BEST
+from enfa.training.settings.folder import BEST, MEMBERS
 
-__all__ = ["MEMBERS", "members", "one_model"]
-
-MEMBERS = "ensemble.json"
+__all__ = ["members", "one_model"]
 
 
 def members(path: Path) -> list[Path]:
