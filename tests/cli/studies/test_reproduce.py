@@ -1,10 +1,14 @@
+import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from enfa.cli.app import app
+from enfa.report.reproduce import MEASURE
 
 
 @pytest.mark.parametrize(
@@ -43,5 +47,28 @@ def test_lines_where_there_is_no_terminal(tmp_path: Path) -> None:
     out = tmp_path / "report"
     result = CliRunner().invoke(app, ["reproduce", "--data", str(tmp_path), "--out", str(out), "--only", "accuracy"])
     lines = result.output.splitlines()
-    assert lines[0] == "Measuring accuracy; a line follows for each measurement."
+    assert lines[0] == "Measuring accuracy."
     assert re.fullmatch(r" *\d+ s  accuracy", lines[1]) and lines[2].startswith("Wrote"), lines
+
+
+def test_how_long_it_takes_is_said_beforehand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And how much is left after each measurement; what is there already is not counted."""
+    out, command = tmp_path / "report", ["reproduce", "--quick", "--data", str(tmp_path), "--only", "storage"]
+
+    def storage(source: object, settings: object, store: Any) -> Iterator[str]:
+        for number in range(4):
+            store.compute("storage", str(number), lambda: {})
+            yield str(number)
+
+    monkeypatch.setitem(MEASURE, "storage", storage)
+    monkeypatch.setattr("enfa.report.pages.write.write_pages", lambda _: True)
+    lines = CliRunner().invoke(app, [*command, "--out", str(out)]).output.splitlines()
+    assert lines[0] == "Measuring storage: 4 measurements, about 12 s to go."
+    assert re.fullmatch(r" *\d+ s  storage: 0, about 0 s to go", lines[1]) and re.fullmatch(r" *\d+ s  storage: 3", lines[4])
+    path = out / "results" / "storage.json"
+    found = json.loads(path.read_text())
+    path.write_text(json.dumps({**found, "results": {"0": {}, "2": {}}}))
+    lines = CliRunner().invoke(app, [*command, "--out", str(out)]).output.splitlines()
+    assert lines[0] == "Measuring storage: 2 measurements, about 6 s to go."
+    whole = CliRunner().invoke(app, [*(word for word in command if word != "--quick"), "--out", str(tmp_path / "whole")]).output
+    assert "4 measurements, how long is known after the first of each section." in whole

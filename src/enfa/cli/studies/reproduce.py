@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,7 @@ from rich.markup import escape
 from enfa.graphs.numbers import real
 from enfa.report.data import open_source
 from enfa.report.extra import need_matplotlib
-from enfa.report.reproduce import check_sections, measure, open_store
+from enfa.report.reproduce import check_sections, measure, missing, open_store, seconds_left
 from enfa.report.settings import FULL, QUICK, QUICK_CUDA, SECTIONS, Settings
 
 __all__ = ["reproduce"]
@@ -34,6 +35,15 @@ def _settings(quick: bool, device: str, datasets: str, memory_gb: float | None) 
                 raise ValueError(f"Expected --datasets from {', '.join(settings.datasets)}, got {name!r}")
         settings = settings.to(datasets=names)
     return settings
+
+
+def _about(left: Counter[str], spent: dict[str, list[float]], quick: bool) -> str:
+    seconds = seconds_left(left, spent, quick)
+    if not left:
+        return ""
+    if seconds is None:
+        return ", how long is known after the first of each section"
+    return f", about {seconds / 60:.0f} minutes to go" if seconds >= 90 else f", about {seconds:.0f} s to go"
 
 
 def reproduce(
@@ -60,13 +70,21 @@ def reproduce(
     settings = _settings(quick, device, datasets, memory_gb)
     source = open_source(None if root else data, root)
     store = open_store(out, settings, fresh)
-    if not console.is_terminal:  # where a status line is not shown: a line for every measurement
-        console.print(f"Measuring {', '.join(sections)}; a line follows for each measurement.", soft_wrap=True)
+    left: Counter[str] = missing(sections, source, settings, store)
+    spent: defaultdict[str, list[float]] = defaultdict(list)
+    many = f": {left.total()} measurements{_about(left, spent, quick)}" if left else ""
+    console.print(f"Measuring {', '.join(sections)}{many}.", soft_wrap=True)
     with console.status("starting") as status:
+        before, there = time.perf_counter(), {name: set(store.section(name)) for name in sections}
         for done in measure(sections, source, settings, store, results):
-            line = f"[dim]{time.perf_counter() - began:4.0f} s[/]  {escape(done)}"
+            now, (name, _, key) = time.perf_counter(), done.partition(": ")
+            if key and key not in there[name]:
+                spent[name].append(now - before)
+                left[name] -= 1
+            before = now
+            line = f"[dim]{now - began:4.0f} s[/]  {escape(done)}[dim]{_about(+left, spent, quick)}[/]"
             status.update(line)
-            if not console.is_terminal:
+            if not console.is_terminal:  # where a status line is not shown: a line for every measurement
                 console.print(line, soft_wrap=True)
     from enfa.report.pages.write import write_pages
 

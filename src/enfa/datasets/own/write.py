@@ -13,7 +13,6 @@ from enfa.datasets.assemble import labels_from
 from enfa.datasets.benchmark import PARTS, REGRESSION, Level, Metric
 from enfa.datasets.npz.read import seen
 from enfa.datasets.own.graphs import check_alike, join, joined
-from enfa.graphs.names import unknown
 
 __all__ = ["to_npz"]
 
@@ -89,7 +88,7 @@ def _about(error: OSError, path: Path) -> OSError:
 def _check_metric(path: Path, y: np.ndarray, level: Level, metric: str) -> None:
     """Refuse what could be written, but not read again."""
     if metric not in get_args(Metric):
-        raise unknown("the metric", metric, get_args(Metric))
+        raise ValueError(f"Expected the metric to be one of {', '.join(get_args(Metric))}, got {metric!r}")
     task, _, _ = labels_from(str(path), y, None, metric in REGRESSION or level == "node")
     wrong = metric != "accuracy" if task == "multiclass" else (task == "regression") != (metric in REGRESSION)
     if wrong:

@@ -54,7 +54,8 @@ class Saved:
         args, options = self._given
         given = inspect.signature(type(self).__init__).bind(self, *args, **options).arguments
         given |= given.pop("options", {})
-        return {name: given.get(name, param.default) for name, param in arguments(type(self)).items()}
+        found = {name: given.get(name, param.default) for name, param in arguments(type(self)).items()}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}  # as JSON has them
 
     def save_pretrained(self, folder: str | Path, policy: Policy | None = None) -> None:
         """Write a folder that :func:`enfa.load` reads: ``config.json``, and the weights in safetensors.
