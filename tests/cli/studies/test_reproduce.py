@@ -63,12 +63,12 @@ def test_how_long_it_takes_is_said_beforehand(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setitem(MEASURE, "storage", storage)
     monkeypatch.setattr("enfa.report.pages.write.write_pages", lambda _: True)
     lines = CliRunner().invoke(app, [*command, "--out", str(out)]).output.splitlines()
-    assert lines[0] == "Measuring storage: 4 measurements, about 12 s to go."
+    assert lines[0] == "Measuring storage: 4 measurements, about 11 s to go."
     assert re.fullmatch(r" *\d+ s  storage: 0, about 0 s to go", lines[1]) and re.fullmatch(r" *\d+ s  storage: 3", lines[4])
     path = out / "results" / "storage.json"
     found = json.loads(path.read_text())
     path.write_text(json.dumps({**found, "results": {"0": {}, "2": {}}}))
     lines = CliRunner().invoke(app, [*command, "--out", str(out)]).output.splitlines()
-    assert lines[0] == "Measuring storage: 2 measurements, about 6 s to go."
+    assert lines[0] == "Measuring storage: 2 measurements, about 5 s to go."
     whole = CliRunner().invoke(app, [*(word for word in command if word != "--quick"), "--out", str(tmp_path / "whole")]).output
     assert "4 measurements, how long is known after the first of each section." in whole

@@ -37,9 +37,9 @@ def _verdict(results: dict[str, Any], over: dict[str, list[str]], steps: int) ->
         for kinds in results[key]["float64"].values():
             if max(kinds["ego"], kinds["distinct"]) > TOLERANCE:
                 plan, itself = max(plan, kinds["ego"], kinds["distinct"]), max(itself, kinds["renumbered"])
-    listed = "; ".join(key.replace(" | ", ", ") for key in over)
+    listed, others = "; ".join(key.replace(" | ", ", ") for key in over), "one" if len(over) == 1 else len(over)
     return (
-        f"{what} to {tiny(TOLERANCE)} in {len(results) - len(over)} of {len(results)} settings. In the other {len(over)} "
+        f"{what} to {tiny(TOLERANCE)} in {len(results) - len(over)} of {len(results)} settings. In the other {others} "
         f"({listed}) only the {names} differ by more, by {tiny(plan)} at most. There training magnifies rounding, as on "
         "graphs so symmetric that gradients cancel: the conventional model, its nodes numbered in another order, differs from "
         f"itself by as much as {tiny(itself)}. That is no error of a plan: in these settings fewer digits of trained weights "
