@@ -100,7 +100,7 @@ def test_a_folder_that_cannot_be_written_is_told_by_the_file_asked_for() -> None
     from enfa.testing import random_graphs
 
     if not Path("/proc").is_dir():
-        pytest.skip("no folder in which nobody may write")
+        pytest.skip("needs /proc, a folder in which no file can be made")
     for name, write in (("x.csv", lambda path: write_text(path, "")), ("x.npz", lambda path: to_npz(random_graphs(1), path))):
         with pytest.raises(OSError) as caught:
             write(Path("/proc") / name)

@@ -12,8 +12,6 @@ from enfa.report.measure.storage import measure_breakdown, measure_table
 from enfa.report.measure.store import Store
 from enfa.report.settings import POLICIES, TINY
 
-pytest.importorskip("enfa.report.studies.storage", reason="enfa storage is not there")
-
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:

@@ -85,7 +85,7 @@ class OnDevice:
             return False
         if "_relabelled" in own and "bucket" in own and (own["y"] is None) != (own["bucket"].part("y") is None):
             return False  # a model may ask whether there are any
-        if "x_rows" not in own:  # nobody has looked
+        if "x_rows" not in own:  # not unpacked so far
             return True
         names, there = own["graph_attr"], own["_graph_attr"]
         inputs = (*(own[name] for name in ("x_rows", "edge_rows", "mark_rows", "edge_mark_rows")), *names.values())
@@ -94,7 +94,7 @@ class OnDevice:
 
 
 class _Arriving:
-    """One that nobody has looked at. Whatever is asked of it, but labels and a few numbers, makes it an ordinary plan."""
+    """A batch that is still one packed block. Reading more than labels and a few numbers makes it an ordinary plan."""
 
     def __getattribute__(self, name: str) -> Any:
         if name.startswith("__") or name in _AT_ONCE:

@@ -130,7 +130,7 @@ def _numbers(name: str, values: Any) -> np.ndarray:
 
 
 def _shape(graph: Data, part: str | None) -> dict[str, str]:
-    """What must be alike in all graphs of a file, in words. How wide features of no nodes or no edges are, nobody knows."""
+    """What must be alike in all graphs of a file, in words. Features of no nodes or no edges have no known width."""
     found = {"split": "nothing" if part is None else "a part"}
     for name in (*FEATURES, "y"):
         value = graph.get(name)

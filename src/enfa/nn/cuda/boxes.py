@@ -1,5 +1,5 @@
-"""What modules hold beside parameters, buffers and parts: lists, dictionaries, somebody's objects, and what is in them; what
-their classes hold; and globals that their methods name.
+"""What modules hold beside parameters, buffers and parts: lists, dictionaries, objects of the user's classes, and what is in
+them; what their classes hold; and globals that their methods name.
 
 Python reads it where a captured graph does not, so it is compared before every replay, and put back after a rehearsal.
 """
@@ -119,7 +119,7 @@ class Boxes:
         return []
 
     def _of_function(self, function: FunctionType) -> list[Any]:
-        """Globals that it names, and variables of functions around it; arguments that are given if nobody gives others."""
+        """Globals that it names, variables of enclosing functions, and default arguments."""
         if function.__module__ is None or function.__module__.partition(".")[0] in _OURS:
             return []
         there, inside = function.__globals__, [*(function.__defaults__ or ()), function.__kwdefaults__]

@@ -28,7 +28,7 @@ def members(path: Path) -> list[Path]:
     try:
         runs = json.loads((path / MEMBERS).read_text(encoding="utf-8"))["runs"]
         for run in runs:
-            check_file_name("a run", run)  # a folder, which may be anybody's, names nothing outside of it
+            check_file_name("a run", run)  # a folder from an untrusted source names nothing outside of it
         if len(runs) < 2:
             raise ValueError(f"got {len(runs)} of them")
     except (ValueError, TypeError, KeyError) as error:

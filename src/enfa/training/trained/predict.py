@@ -103,7 +103,7 @@ def outputs(source: str | Path, graphs: Sequence[Data], batch_size: int = 32) ->
     found = _loaded(Path(source))
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model, config, problem = found[0]
-    # where and how it was trained is of no concern here: a checkpoint, which may be anybody's, names no file to read or write
+    # where and how it was trained is of no concern here: an untrusted checkpoint names no file to read or write
     compiled = compile_for(replace(config, cache=None, shards=None, threads=None), graphs, model)  # all ask for the same steps
     each = []
     for one, _, _ in found:
