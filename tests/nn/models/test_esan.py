@@ -74,6 +74,17 @@ def test_is_what_the_authors_compute() -> None:
     torch.testing.assert_close(model(enfa.make_plan(graphs, policy, model)), expected, rtol=1e-10, atol=1e-12)
 
 
+def test_a_subgraph_without_nodes_hears_nothing_of_its_bag() -> None:
+    graphs = [Data(x=torch.ones(1, 1).long(), edge_index=torch.empty(2, 0).long())]
+    policy = enfa.NodeDeletion()
+    model = _model(policy, "gin", norm=None).double()
+    h = torch.zeros(1, 6).double()
+    for own in model.subgraph_mlp["own"]:
+        h = F.elu(own(h))
+    torch.testing.assert_close(model(enfa.make_plan(graphs, policy, model)), model.head(h))
+    assert_same_as_full(model, policy, graphs, steps=0)
+
+
 def test_rows_are_shared_between_graphs_where_nothing_tells_graphs_apart() -> None:
     policy, graphs = enfa.NodeMarking(), _graphs("gin")
     shares = [enfa.trace(_model(policy, "gin", channels=[4], invariant=one), graphs, policy).share for one in (True, False)]
@@ -86,7 +97,9 @@ def test_rows_are_shared_between_graphs_where_nothing_tells_graphs_apart() -> No
         ({"conv": "gcn"}, "Expected conv to be one of gin, gine, graphconv, got 'gcn'"),
         ({"readout": "root"}, "Expected readout to be one of sum, mean, max, got 'root'"),
         ({"jk": "sum"}, "Expected jk to be one of last, concat, got 'sum'"),
-        ({"channels": []}, "Expected at least one channel width, got channels="),
+        ({"channels": []}, "Expected a list of at least one channel width, got channels="),
+        ({"channels": (), "invariant": True}, "Expected a list of at least one channel width, got channels="),
+        ({"channels": 32}, "Expected a list of at least one channel width, got channels=32"),
         ({"channels": [0]}, "Expected channels"),
         ({"channels": [3, 4], "invariant": True}, "Expected equal channels, because it is invariant"),
     ],

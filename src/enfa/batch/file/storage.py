@@ -47,7 +47,7 @@ __all__ = [
 
 _MAGIC = b"ENFA0001"
 _TRAILER = len(_MAGIC) + 32
-_LITTLE = 1 << 20  # bytes that are unpacked before threads would have started
+_LITTLE = 1 << 20  # packed bytes: unpacked before threads would have started
 
 
 class FormatError(ValueError):

@@ -72,7 +72,8 @@ def reproduce(
     store = open_store(out, settings, fresh)
     left: Counter[str] = missing(sections, source, settings, store)
     spent: defaultdict[str, list[float]] = defaultdict(list)
-    many = f": {left.total()} measurements{_about(left, spent, quick)}" if left else ""
+    known = quick and device == "cpu"
+    many = f": {left.total()} measurements{_about(left, spent, known)}" if left else ""
     console.print(f"Measuring {', '.join(sections)}{many}.", soft_wrap=True)
     with console.status("starting") as status:
         before, there = time.perf_counter(), {name: set(store.section(name)) for name in sections}
@@ -82,7 +83,7 @@ def reproduce(
                 spent[name].append(now - before)
                 left[name] -= 1
             before = now
-            line = f"[dim]{now - began:4.0f} s[/]  {escape(done)}[dim]{_about(+left, spent, quick)}[/]"
+            line = f"[dim]{now - began:4.0f} s[/]  {escape(done)}[dim]{_about(+left, spent, known)}[/]"
             status.update(line)
             if not console.is_terminal:  # where a status line is not shown: a line for every measurement
                 console.print(line, soft_wrap=True)

@@ -48,7 +48,7 @@ def read_labels(columns: Mapping[str, Sequence[str]], task: Asked = "auto") -> L
     >>> read_labels({"colour": ["red", "blue", "red"]}).classes
     ('blue', 'red')
     """
-    kinds = {name: _kind(name, values) for name, values in columns.items()}
+    kinds = {name: _kind(name, values, task) for name, values in columns.items()}
     chosen = _chosen(columns, kinds, task)
     if chosen == "multiclass":
         ((name, values),) = columns.items()
@@ -84,7 +84,7 @@ def _number(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _kind(name: str, values: Sequence[str]) -> str:
+def _kind(name: str, values: Sequence[str], task: Asked) -> str:
     """What a column holds: "answers", "counts" (few whole numbers), "numbers" or "words"."""
     there = [text for text in values if text.lower() not in BLANK]
     if not there:
@@ -93,8 +93,10 @@ def _kind(name: str, values: Sequence[str]) -> str:
         return "answers"
     numbers = [value for text in there if (value := _number(text)) is not None]
     commas = [text for text in there if COMMA.fullmatch(text)]
-    if commas and 2 * (len(numbers) + len(commas)) >= len(there) > 2 * len(numbers):  # no classes, each with a row or two
-        raise ValueError(f"Expected numbers with a decimal point in the column {name!r}, got {commas[0]!r}")
+    if task != "classification" and commas and 2 * (len(numbers) + len(commas)) >= len(there) > 2 * len(numbers):  # no classes, each with a row or two
+        raise ValueError(
+            f"Expected numbers with a decimal point in the column {name!r}, got {commas[0]!r} (classes: --task classification)"
+        )
     if 2 * len(numbers) < len(there):  # a word among many numbers is a bad row, not a class
         return "words"
     if set(numbers) <= {0.0, 1.0}:

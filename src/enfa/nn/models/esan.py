@@ -44,7 +44,8 @@ class ESAN(SubgraphGNN):
       mean.
 
     A mean over the bag that goes back to its subgraphs tells graphs apart: rows are then shared within each graph only, as
-    they are with dropout.
+    they are with dropout. It gets there by way of their nodes, so a subgraph without any (a node deleted from a graph of one)
+    has W1 h alone; in the authors' code there is none, because a deleted node stays (``NodeDeletion(isolate=True)``).
 
     The authors' settings: ``conv="gine"``, 5 layers of 300, ``readout="mean"``, ``dropout=0.5`` for OGB's molecules;
     ``conv="gin"``, 4 layers of 16 or 32, ``readout="sum"``, ``jk="concat"`` for TU's datasets; ``channels`` (32, 32) or
@@ -69,10 +70,11 @@ class ESAN(SubgraphGNN):
         for what, name, known in (("conv", conv, CONVS), ("readout", readout, READOUTS), ("jk", jk, ("last", "concat"))):
             if name not in known:
                 raise unknown(what, str(name), known)
-        self.channels, self.invariant = [whole("channels", width, 1) for width in channels], invariant
-        if not self.channels or (invariant and len(set(self.channels)) > 1):
-            same = "equal channels, because it is invariant" if invariant else "at least one channel width"
-            raise ValueError(f"Expected {same}, got channels={list(channels)}")
+        if not isinstance(channels, (list, tuple)) or not channels:
+            raise ValueError(f"Expected a list of at least one channel width, got channels={channels!r}")
+        self.channels, self.invariant = [whole("channels", width, 1) for width in channels], bool(invariant)
+        if invariant and len(set(self.channels)) > 1:
+            raise ValueError(f"Expected equal channels, because it is invariant, got channels={list(channels)}")
         super().__init__(
             in_channels, hidden_channels, out_channels, num_layers, conv, readout=readout, jk=jk, **options
         )  # fmt: skip
