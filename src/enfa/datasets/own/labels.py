@@ -93,7 +93,8 @@ def _kind(name: str, values: Sequence[str], task: Asked) -> str:
         return "answers"
     numbers = [value for text in there if (value := _number(text)) is not None]
     commas = [text for text in there if COMMA.fullmatch(text)]
-    if task != "classification" and commas and 2 * (len(numbers) + len(commas)) >= len(there) > 2 * len(numbers):  # no classes, each with a row or two
+    # no classes, each with a row or two
+    if task != "classification" and commas and 2 * (len(numbers) + len(commas)) >= len(there) > 2 * len(numbers):
         raise ValueError(
             f"Expected numbers with a decimal point in the column {name!r}, got {commas[0]!r} (classes: --task classification)"
         )
