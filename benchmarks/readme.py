@@ -53,8 +53,7 @@ def figures(results: Path) -> str:
         "each file, and as many drawn at random.",
     ]
     whole = [
-        f"{e['dataset']} {_few_digits(e['compile_s'])} s ({_few_digits(e['rows_per_s'] / 1e6)})"
-        for e in compiled["results"]
+        f"{e['dataset']} {_few_digits(e['compile_s'])} s ({_few_digits(e['rows_per_s'] / 1e6)})" for e in compiled["results"]
     ]
     what = "Compiling a whole dataset, once, four layers (and millions of rows per second, of those that an edit reaches)"
     lines += ["", f"{what}: {', '.join(whole)}; {_hardware(compiled['machine'])}."]

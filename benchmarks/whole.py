@@ -114,7 +114,7 @@ def ours(args: argparse.Namespace, case: str, epochs: int, out: Path) -> dict[st
     command = [
         sys.executable,
         "-m",
-        "enfa.cli",
+        "enfa",
         "train",
         config,
         f"root={args.data}",

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 import enfa
-from enfa.batch.file.atomic import write_atomically
+from enfa.atomic import write_atomically
 from enfa.report.machine import machine
 from fuzz_parts.draw import Case, draw_case
 from fuzz_parts.verdict import Verdict, judge

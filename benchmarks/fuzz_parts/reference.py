@@ -59,9 +59,7 @@ class Reference(nn.Module):
             layers.append(layer)
         self.layers = nn.ModuleList(layers)
         self.subgraph_mlp = nn.Sequential(nn.Linear(hidden * (depth if o["jk"] == "concat" else 1), hidden), nn.ReLU())
-        self.head = nn.Sequential(
-            nn.Linear(hidden, hidden), nn.ReLU(), nn.Identity(), nn.Linear(hidden, case.out)
-        )
+        self.head = nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU(), nn.Identity(), nn.Linear(hidden, case.out))
         for part in self.modules():
             if isinstance(part, nn.BatchNorm1d):
                 part.eps = next(p.eps for p in model.modules() if isinstance(p, nn.BatchNorm1d))

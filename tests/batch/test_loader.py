@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+import torch
 from programs import layers
 from torch_geometric.data import Data
 
@@ -129,3 +130,16 @@ def test_several_loaders_share_one_dataset(compiled: CompiledDataset) -> None:
 def test_wrong_options(compiled: CompiledDataset, options: dict, message: str) -> None:
     with pytest.raises((ValueError, IndexError, TypeError), match=message):
         enfa.DataLoader(compiled, **options)
+
+
+def test_a_batch_comes_from_its_worker_in_one_block(compiled: CompiledDataset) -> None:
+    """PyTorch opens a connection for every tensor that it sends."""
+    here, there = (list(enfa.DataLoader(compiled, 6, num_workers=n)) for n in (0, 1))
+    assert all(len({t.untyped_storage().data_ptr() for t in plan.tensors()}) > 5 for plan in here)
+    assert all(len({t.untyped_storage().data_ptr() for t in plan.tensors()}) == 1 for plan in there)
+    counted = enfa.DataLoader(compiled, 6, num_workers=1, collate_fn=_count_graphs)
+    assert [count.tolist() for count in counted] == [plan.num_graphs for plan in here]
+
+
+def _count_graphs(plan: enfa.Bag) -> torch.Tensor:
+    return torch.tensor(plan.num_graphs)

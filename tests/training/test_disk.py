@@ -89,7 +89,7 @@ def test_the_error_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(os, "chmod", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match=r"No space left on device: '.*a\.txt'"):
         write_text(tmp_path / "a.txt", "new")
     assert [p.name for p in tmp_path.iterdir()] == ["a.txt"] and (tmp_path / "a.txt").read_text() == "old"

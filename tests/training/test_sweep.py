@@ -1,4 +1,5 @@
 import json
+import multiprocessing
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from enfa.training import Config
 from enfa.training.results.collect import Results
 from enfa.training.results.record import Record
 from enfa.training.results.table import markdown
+from enfa.training.sweep import _processes
 
 RECORD = Record(
     {}, 0, 0, "accuracy", "all epochs", 3, [0.0] * 3, [0.5, 0.8, 0.6], 1, 0.8, None, "0.1.0", "2.0", "a CPU", 12.0
@@ -54,6 +56,12 @@ def test_several_at_once_give_the_same(tmp_path: Path, config_file: Callable[...
         runs = json.loads((tmp_path / "r" / f"jobs{jobs}.json").read_text())["runs"]
         found.append([(r["fold"], r["loss"], r["score"]) for r in runs])
     assert found[0] == found[1]
+
+
+def test_loaders_of_several_at_once_start_their_workers_as_those_of_one_do() -> None:
+    with _processes(1) as pool:
+        there = pool.submit(eval, "__import__('multiprocessing').get_start_method()").result()
+    assert there == multiprocessing.get_start_method()
 
 
 def test_what_ran_out_of_time_is_not_done_and_goes_on(tmp_path: Path, config_file: Callable[..., Path]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from enfa.batch.sent import Sending, received
 from enfa.batch.shards.dataset import Compiled, ShardedDataset
 from enfa.batch.shards.reading.order import Cuts, Windows
 from enfa.edits import Subsample
@@ -212,6 +213,7 @@ class DataLoader(torch.utils.data.DataLoader):
             sampler=self.sampled,
             num_workers=num_workers,
             persistent_workers=options.pop("persistent_workers", num_workers > 0),
+            collate_fn=Sending(options.pop("collate_fn", None)),
             **options,
         )
 
@@ -226,10 +228,10 @@ class DataLoader(torch.utils.data.DataLoader):
 
     def _batches(self) -> Iterator[Plan]:
         if self.device is None:
-            return super().__iter__()
+            return received(super().__iter__())
         from enfa.batch.static.arriving import Arrivals, unpadded
 
-        packed = map(unpadded, super().__iter__()) if self.packed is None else self.packed
+        packed = map(unpadded, received(super().__iter__())) if self.packed is None else self.packed
         return iter(Arrivals(packed, self.device))
 
     def __iter__(self) -> Iterator[Plan]:  # type: ignore[override]

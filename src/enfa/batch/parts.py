@@ -1,11 +1,14 @@
 """Batches of subgraphs, each with a label of its own: the nodes or pairs of one large graph."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from enfa.batch.dataset import CompiledDataset
 from enfa.batch.loader import Batches
+from enfa.batch.sent import Sending, received
 from enfa.plan.derived.prepare import Needs, prepare
 from enfa.plan.table import Plan
 
@@ -48,5 +51,8 @@ class SubgraphLoader(torch.utils.data.DataLoader):
         self.sampled = Batches(np.asarray(subgraphs, np.int64), batch_size, shuffle, seed, False, None, None, (0, 1))
         super().__init__(
             _Plans(compiled, labels, needs), batch_size=None, sampler=self.sampled, num_workers=num_workers,
-            persistent_workers=num_workers > 0, generator=torch.Generator().manual_seed(seed),
+            persistent_workers=num_workers > 0, generator=torch.Generator().manual_seed(seed), collate_fn=Sending(),
         )  # fmt: skip
+
+    def __iter__(self) -> Iterator[Plan]:  # type: ignore[override]
+        return received(super().__iter__())

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch_geometric.data import Data
 
+from enfa.atomic import write_atomically
 from enfa.attribution import Explanation
-from enfa.batch.file.atomic import write_atomically
 from enfa.report.extra import need_matplotlib
 from enfa.report.pictures.layout import layout
 

@@ -16,7 +16,7 @@ import torch
 import yaml
 from torch import nn
 
-from enfa.batch.file.atomic import named
+from enfa.atomic import named
 from enfa.datasets import Benchmark
 from enfa.training.build import Problem, compile_for, open_benchmark
 from enfa.training.checkpoint import check_resumable, check_same_model, check_weights, load, load_checkpoint

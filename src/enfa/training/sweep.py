@@ -94,6 +94,16 @@ def _run(config: dict[str, Any], deadline: float | None, progress: bool = False)
     return None if record is None else record.to_dict()
 
 
+def _processes(count: int) -> ProcessPoolExecutor:
+    """Spawned, because this one may have used CUDA. Left to themselves, they would spawn, too, what they start: then every
+    worker of their loaders imports everything anew."""
+    return ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _begin, (multiprocessing.get_start_method(),))
+
+
+def _begin(method: str) -> None:
+    multiprocessing.set_start_method(method, force=True)
+
+
 def sweep(
     jobs: Sequence[Job],
     at_once: int,
@@ -119,7 +129,7 @@ def sweep(
     # read by a process when it loads its libraries; more threads than one would only get in each other's way
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
         os.environ.setdefault(name, "1")
-    with ProcessPoolExecutor(at_once, mp_context=multiprocessing.get_context("spawn")) as pool:
+    with _processes(at_once) as pool:
         waiting: dict[Future[dict[str, Any] | None], Job] = {}
         for job in jobs:
             config = job.config if job.config.threads is not None else replace(job.config, threads=1)

@@ -71,3 +71,22 @@ def test_refuses(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="graph 3 has no y"):
         to_npz(mixed, tmp_path / "b.npz")
     assert (tmp_path / "a.npz").read_bytes() == before and [path.name for path in tmp_path.iterdir()] == ["a.npz"]
+
+
+@pytest.mark.parametrize(
+    ("y", "told", "why"),
+    [
+        (torch.arange(12.0), {}, "say metric='mae'"),
+        (torch.arange(12), {"classes": ["a", "b"]}, "expected graph 2 to have a class from 0 to 1"),
+        (torch.arange(12), {"targets": ["a", "b"]}, "expected targets to have 1 entries, got 2"),
+        (torch.arange(12), {"metric": "ap"}, "the metric of a multiclass task is accuracy"),
+        (torch.arange(12), {"splits": {"train": [0, 1], "valid": [2]}}, "expected the splits"),
+        (torch.arange(12), {"splits": {"train": [0], "valid": [2], "test": [12]}}, "positions from 0 to 11, got 12 to 12"),
+        (torch.arange(12)[:, None] / 4, {}, "expected graph 1 to have 0, 1 or NaN"),
+        (torch.arange(12), {"in_channels": [300, 400]}, "column 0 of x has 300 categories, got number"),
+    ],
+)
+def test_what_could_not_be_read_again_is_not_written(tmp_path: Path, y: torch.Tensor, told: dict, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        to_npz(graphs(y), tmp_path / "a.npz", **told)
+    assert not list(tmp_path.iterdir())

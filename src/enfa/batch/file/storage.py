@@ -21,8 +21,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from enfa import edits as own
+from enfa.atomic import write_atomically
 from enfa.batch.dataset import CompiledDataset
-from enfa.batch.file.atomic import write_atomically
 from enfa.batch.file.check import check_arrays, check_shapes, graphs_from
 from enfa.batch.file.corrupt import CorruptFileError
 from enfa.batch.file.header import FORMAT, check_header, read_header

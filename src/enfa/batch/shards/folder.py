@@ -1,6 +1,6 @@
 """Where shards lie: a folder of this machine, or a URL that fsspec knows (``s3://bucket/data``, ``memory://data``).
 
-A file is written all at once: on a disk as :mod:`enfa.batch.file.atomic` does it, in an object store because an object is there
+A file is written all at once: on a disk as :mod:`enfa.atomic` does it, in an object store because an object is there
 when all of it is. Credentials and addresses of servers come from where fsspec takes them, such as ``AWS_ENDPOINT_URL``.
 """
 
@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from enfa.batch.file.atomic import write_atomically
+from enfa.atomic import write_atomically
 
 __all__ = ["Folder"]
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from enfa.batch.file.atomic import write_atomically
+from enfa.atomic import write_atomically
 from enfa.cli.choices import policy_of
 from enfa.cli.studies.power import graphs_of
 from enfa.edits import POLICIES

@@ -11,7 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from enfa.batch.file.atomic import write_atomically
+from enfa.atomic import write_atomically
 from enfa.batch.file.header import FORMAT
 from enfa.cli.choices import check_picture, dataset_of, layers_of, policy_of, words
 from enfa.graphs.names import unknown

@@ -14,7 +14,7 @@ from enfa.datasets.benchmark import Benchmark, Channels, Level, Metric
 from enfa.datasets.flat import FlatGraphs
 from enfa.datasets.npz.read import flat_graphs, named, read_npz, splits_of, stored
 
-__all__ = ["check_alike", "from_graphs", "from_npz", "graphs_from_npz", "join", "joined"]
+__all__ = ["check_alike", "from_arrays", "from_graphs", "from_npz", "graphs_from_npz", "join", "joined"]
 
 
 def from_graphs(
@@ -111,7 +111,25 @@ def from_npz(
     are those of ``from_graphs``. Nothing in the file is unpickled. ``to_npz`` writes such files.
     """
     path = Path(path)
-    arrays = read_npz(path, ())
+    return from_arrays(
+        path, read_npz(path, ()), name=name, metric=metric, num_outputs=num_outputs, in_channels=in_channels,
+        edge_channels=edge_channels, edges=edges, use_node_attr=use_node_attr,
+    )  # fmt: skip
+
+
+def from_arrays(
+    path: Path,
+    arrays: Mapping[str, np.ndarray],
+    *,
+    name: str | None = None,
+    metric: Metric | None = None,
+    num_outputs: int | None = None,
+    in_channels: Channels | Sequence[int] | None = None,
+    edge_channels: Channels | Sequence[int] | None = None,
+    edges: str = "auto",
+    use_node_attr: bool = False,
+) -> Benchmark:
+    """As :func:`from_npz`, of the arrays that the file at ``path`` holds or is to hold."""
     if ("y" in arrays) == ("node_y" in arrays):
         raise ValueError(f"{path}: expected an array 'y', or instead of it 'node_y', got {sorted(arrays)}")
     if metric is None and "metric" in arrays:

@@ -1,18 +1,17 @@
 """Writing graphs as one ``.npz`` file, as ``from_npz`` reads it."""
 
-import os
-import tempfile
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from torch_geometric.data import Data
 
-from enfa.datasets.assemble import labels_from
-from enfa.datasets.benchmark import PARTS, REGRESSION, Level, Metric
+from enfa.atomic import write_atomically
+from enfa.datasets.benchmark import Level, Metric
 from enfa.datasets.npz.read import seen
-from enfa.datasets.own.graphs import check_alike, join, joined
+from enfa.datasets.own.graphs import check_alike, from_arrays, join, joined
 
 __all__ = ["to_npz"]
 
@@ -57,9 +56,7 @@ def to_npz(
     if flat.edge_attr is not None:
         arrays["edge_attr"] = flat.edge_attr
     if graphs[0].get("y") is not None:
-        arrays["y" if level == "graph" else "node_y"] = y = join("to_npz", graphs, "y")
-        if metric is not None:
-            _check_metric(path, y, level, metric)
+        arrays["y" if level == "graph" else "node_y"] = join("to_npz", graphs, "y")
     elif metric is not None:
         raise ValueError(f"Expected labels, which a metric is of, got metric={metric!r} and graphs without y")
     for key, given in (("x_categories", in_channels), ("edge_categories", edge_channels)):
@@ -68,9 +65,14 @@ def to_npz(
     for key, names in (("metric", metric), ("targets", targets), ("classes", classes)):
         if names is not None:
             arrays[key] = np.array(names if isinstance(names, str) else list(names))
-    for part in PARTS if splits is not None else ():
-        arrays[f"split_{part}"] = np.asarray(splits[part])  # type: ignore[index]
-    _write(path, {key: _small(value) for key, value in arrays.items()})
+    for part, positions in (splits or {}).items():
+        arrays[f"split_{part}"] = np.asarray(positions)
+    if graphs[0].get("y") is not None:
+        from_arrays(path, arrays)  # what could not be read again is refused
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = io.BytesIO()
+    np.savez_compressed(file, **{key: _small(value) for key, value in arrays.items()})  # type: ignore[arg-type]
+    write_atomically(path, [file.getbuffer()])
 
 
 def _small(values: np.ndarray) -> np.ndarray:
@@ -79,36 +81,3 @@ def _small(values: np.ndarray) -> np.ndarray:
         return values
     low, high = int(values.min()), int(values.max())
     return values.astype(np.promote_types(np.min_scalar_type(low), np.min_scalar_type(high)))
-
-
-def _about(error: OSError, path: Path) -> OSError:
-    return error if error.errno is None else OSError(error.errno, error.strerror, str(path))
-
-
-def _check_metric(path: Path, y: np.ndarray, level: Level, metric: str) -> None:
-    """Refuse what could be written, but not read again."""
-    if metric not in get_args(Metric):
-        raise ValueError(f"Expected the metric to be one of {', '.join(get_args(Metric))}, got {metric!r}")
-    task, _, _ = labels_from(str(path), y, None, metric in REGRESSION or level == "node")
-    wrong = metric != "accuracy" if task == "multiclass" else (task == "regression") != (metric in REGRESSION)
-    if wrong:
-        raise ValueError(f"Expected a metric of {task} labels, which the graphs have, got {metric!r}")
-
-
-def _write(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    except OSError as error:  # a folder that may not be written: named after what was asked for
-        raise _about(error, path) from error
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
-        os.chmod(scratch, 0o644)
-        os.replace(scratch, path)
-    except OSError as error:
-        os.unlink(scratch)
-        raise _about(error, path) from error
-    except BaseException:
-        os.unlink(scratch)
-        raise

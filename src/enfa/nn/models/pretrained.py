@@ -18,7 +18,7 @@ from safetensors.torch import load as tensors_of
 from safetensors.torch import save as bytes_of
 from torch import Tensor, nn
 
-from enfa.batch.file.atomic import write_atomically
+from enfa.atomic import write_atomically
 from enfa.edits import Policy, policy_from
 from enfa.edits.policies import POLICIES
 from enfa.graphs.names import unknown

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from enfa.batch.file.atomic import write_atomically
+from enfa.atomic import write_atomically
 from enfa.report.settings import MATTERS, Settings
 
 __all__ = ["Store"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from enfa.batch.file.atomic import write_atomically
+from enfa.atomic import write_atomically
 from enfa.training.loop.lightning import pl
 from enfa.training.run import BEST
 

@@ -50,7 +50,7 @@ def _remove_leftovers(target: Path) -> None:
             continue
 
 
-def write_atomically(path: Path, parts: Iterable[bytes]) -> None:
+def write_atomically(path: Path, parts: Iterable[bytes | memoryview]) -> None:
     """Write ``parts`` to a file; what stood there before stays until all is on the disk."""
     _remove_leftovers(path)
     while True:

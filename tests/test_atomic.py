@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-import enfa.batch.file.atomic
-from enfa.batch.file.atomic import write_atomically
+import enfa.atomic
+from enfa.atomic import write_atomically
 
 fcntl = pytest.importorskip("fcntl")
 
@@ -30,7 +30,7 @@ runpy.run_path(sys.argv[2])["write_atomically"](Path(sys.argv[1]), parts())
 
 def _writer(path: Path) -> subprocess.Popen[str]:
     """A process in the middle of writing."""
-    command = [sys.executable, "-c", WRITER, str(path), str(enfa.batch.file.atomic.__file__)]
+    command = [sys.executable, "-c", WRITER, str(path), str(enfa.atomic.__file__)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None and process.stdout.readline() == "writing\n"
     return process
