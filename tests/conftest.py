@@ -9,8 +9,9 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
-# Graphs are tiny here: a second thread costs more than it gives.
+# Graphs are tiny here: a second thread costs more than it gives; in processes that tests start, too.
 torch.set_num_threads(1)
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # Importing and collecting make a million objects that stay: looking through them for garbage takes seconds, so it begins after.
 gc.disable()
@@ -30,8 +31,43 @@ _LONG = (
 )  # fmt: skip
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+# Files that draw many cases of one claim. `make test` runs every third case of theirs, and nothing that is marked `long`;
+# `make test-others` runs the others, and CI both. Pytest by itself leaves nothing out.
+_DRAWN = (
+    "batch/static/test_packed.py", "batch/static/test_padding.py", "batch/test_dataset.py", "batch/test_extend.py",
+    "cli/test_policies.py", "edits/policies/test_exact.py", "edits/policies/test_subsample.py", "nn/bag/test_convs.py",
+    "nn/bag/test_explicit.py", "nn/cuda/test_captured.py", "nn/cuda/test_loop.py", "nn/cuda/test_loop_state.py",
+    "nn/rowwise/test_held.py", "nn/test_checkpoints.py", "nn/test_rooted.py", "plan/rows/test_distinct.py",
+    "plan/slicing/test_slice.py", "plan/slicing/test_unshared.py", "plan/test_gradients.py", "report/bags/test_storage.py",
+    "test_exact.py", "test_uncounted.py",
+)  # fmt: skip
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--cases", choices=("some", "others", "all"), default="all",
+        help="of tests that draw many cases of one claim, every third; the others, and long tests; or all (the default)",
+    )  # fmt: skip
+
+
+def _others(items: list[pytest.Item]) -> set[pytest.Item]:
+    """What `make test` leaves out."""
+    tests = Path(__file__).parent
+    drawn: dict[tuple[Path, str], list[pytest.Item]] = {}
+    for item in items:
+        if any(item.path == tests / name for name in _DRAWN):
+            drawn.setdefault((item.path, getattr(item, "originalname", item.name)), []).append(item)
+    found = {item for cases in drawn.values() if len(cases) > 5 for n, item in enumerate(cases) if n % 3}
+    return found | {item for item in items if item.get_closest_marker("long")}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Long files first, then those with many tests."""
+    if (cases := config.getoption("--cases")) != "all":
+        others = _others(items)
+        left = [item for item in items if (item in others) == (cases == "some")]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in set(left)]
     tests = Counter(item.path for item in items)
     long = {name: place for place, name in enumerate(_LONG)}
     items.sort(key=lambda item: (long.get(item.path.name, len(long)), -tests[item.path], str(item.path)))

@@ -171,6 +171,7 @@ def test_stops_with_a_line_that_shows_it_again(
     assert held["next"] == 6 and held["difference"] is None
 
 
+@pytest.mark.long
 def test_counts_do_not_depend_on_workers(part: Callable, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for workers in (1, 2):
         assert _fuzz(part, monkeypatch, "--cases", 8, "--workers", workers, "--out", tmp_path / f"{workers}.json") == 0

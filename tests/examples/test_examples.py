@@ -64,6 +64,7 @@ def test_models_of_ones_own(run: Run, script: str) -> None:
     assert "The same outputs" in run(script)
 
 
+@pytest.mark.long
 def test_sharded_on_two_nodes_as_on_one(run: Run, tmp_path: Path) -> None:
     """One process; then two, each with its own torchrun, as on two machines. docs/scale.md has the same command."""
     alone = run("sharded.py", tmp_path / "shards")

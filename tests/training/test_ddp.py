@@ -30,7 +30,9 @@ def _assert_same(one: dict[str, Any], two: dict[str, Any], steps: int) -> None:
 
 # Batches of 9 out of 36 graphs give 4 steps an epoch; 37 graphs a fifth batch of a single graph, so that the second
 # rank has none.
-@pytest.mark.parametrize(("kind", "graphs", "model"), [("classes", 41, "dss"), ("tasks", 37, "ds")])
+@pytest.mark.parametrize(
+    ("kind", "graphs", "model"), [("classes", 41, "dss"), pytest.param("tasks", 37, "ds", marks=pytest.mark.long)]
+)
 def test_two_processes_are_one(
     enfa: Callable[..., subprocess.CompletedProcess[str]],
     config_file: Callable[..., Path],

@@ -321,6 +321,7 @@ def test_images_that_are_none(tmp_path: Path) -> None:
             enfa.load_compiled(tmp_path / "x.enfa")
 
 
+@pytest.mark.long
 def test_single_changes_never_crash() -> None:
     """Files with one number changed are loaded, sliced and run in a process of their own."""
     source, support = Path(enfa.__file__).parents[1], Path(crafted_programs.__file__).parent

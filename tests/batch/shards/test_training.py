@@ -62,6 +62,7 @@ def test_as_on_one_table(dataset: tuple[Path, enfa.CompiledDataset, int]) -> Non
     _assert_same(models[0].state_dict(), models[1].state_dict())
 
 
+@pytest.mark.long
 def test_two_ranks_are_one(dataset: tuple[Path, enfa.CompiledDataset, int]) -> None:
     folder, one, memory = dataset
     loader = enfa.DataLoader(enfa.ShardedDataset.open(folder, memory), BATCH, True, seed=5)

@@ -78,6 +78,7 @@ def test_moltox21_is_what_ogbs_reader_gives(moltox21: Benchmark, laid_out: Calla
         assert torch.equal(graph.edge_attr, other.edge_attr)
 
 
+@pytest.mark.long
 def test_molhiv(laid_out: Callable[[str], Path], data: Path) -> None:
     molhiv = load("ogbg-molhiv", laid_out("ogbg-molhiv"))
     assert (len(molhiv), molhiv.task, molhiv.num_outputs, molhiv.metric) == (41127, "binary", 1, "rocauc")
