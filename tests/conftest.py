@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 # Graphs are tiny here: a second thread costs more than it gives; in processes that tests start, too.
 torch.set_num_threads(1)
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["ENFA_AHEAD"] = "0"  # every process of the suite would wait for kernels that only some of its tests need
 
 # Importing and collecting make a million objects that stay: looking through them for garbage takes seconds, so it begins after.
 gc.disable()

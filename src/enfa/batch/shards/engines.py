@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from enfa.ahead import ready
 from enfa.batch.shards.folder import Folder
 from enfa.graphs.names import unknown
 from enfa.graphs.numbers import whole
@@ -66,6 +67,7 @@ def _begin(parent: int) -> None:
 
 def _processes(work: Callable[..., Any], tasks: Iterator[tuple], workers: int) -> Generator[Any, None, None]:
     """Forked, so that scripts need no guard around their main part. A pool of which one has been killed is made anew."""
+    ready()  # the kernels, which all of them would compile
     context = multiprocessing.get_context("fork")
     waiting: dict[Future, tuple] = {}
     again: list[tuple] = []  # of workers that have gone

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from enfa.ahead import begin, ready
 from enfa.cli.training.settings import EPILOG, config_of
 
 __all__ = ["EPILOG", "sweep"]
@@ -37,6 +38,7 @@ def sweep(
     if results.exists() and not results.is_dir():
         raise ValueError(f"Expected --results to be a folder, got the file {results}")
     made = [config_of(Path(file), overrides) for file in files]
+    begin()
     from enfa.training.results.table import terminal_table  # and PyTorch, which no mistake above had to wait for
     from enfa.training.sweep import numbers, run_sweep
 
@@ -45,6 +47,7 @@ def sweep(
     def say(line: str) -> None:
         console.print(line, markup=False, soft_wrap=True)
 
+    ready()  # the kernels, which several runs would all compile
     try:
         every, failed = run_sweep(made, chosen, numbers(seeds), jobs, results, minutes, say, progress)
     except (KeyboardInterrupt, SystemExit):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from enfa.ahead import begin
 from enfa.cli.training.settings import EPILOG, config_of
 from enfa.cli.training.telling import Telling
 from enfa.graphs.names import unknown
@@ -73,6 +74,7 @@ def train(
         check_place(settings, resume)
     elif not resume:
         check_places([replace(settings, seed=settings.seed + k) for k in range(ensemble)])
+    begin()  # the settings are right: what has to be compiled for them is, while PyTorch is imported
     telling = Telling(Console(stderr=True))
     parts = Parts(telling if progress else None)
     try:

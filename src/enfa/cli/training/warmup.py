@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from enfa.ahead import begin
 from enfa.cache import cache_folder
 from enfa.cli.training.settings import EPILOG, config_of
 from enfa.training.settings.config import Config
@@ -30,6 +31,7 @@ def warmup(
     if overrides and not files:
         raise ValueError(f"Expected a config file for {overrides[0]}, got none")
     made = [config_of(Path(file), overrides) for file in files] or [Config(dataset="CSL", name="CSL")]
+    begin()
     with Console(stderr=True).status("importing PyTorch and Lightning …") as status:
         from enfa.training.warmup import warm_up
 

@@ -1,0 +1,101 @@
+"""Which kernels most runs need: writes src/enfa/ahead.json, what ``enfa.ahead`` compiles on the first run.
+
+    PYTHONPATH=src python benchmarks/kernels.py
+
+Small runs of several models and policies, each in a process of its own; a kernel that all of them call, with the same types, is
+in the list, with the seconds that compiling it took here.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from os import environ
+from typing import Any
+
+RUNS = ("gin marking", "gine marking", "gin node deletion", "gine edge deletion", "gine dss marking")
+
+
+def called(run: str) -> list[dict[str, Any]]:
+    """The kernels that a small run has called, and their types."""
+    import torch
+    from numba.core.dispatcher import Dispatcher
+
+    import enfa
+    from enfa.testing import random_graphs
+
+    graphs = random_graphs(24, nodes=12, channels=3)
+    for graph in graphs:
+        graph.x, graph.y = graph.x.argmax(1, keepdim=True), torch.tensor([0])
+        if "gine" in run:
+            graph.edge_attr = torch.arange(graph.num_edges)[:, None] % 3
+    policy = enfa.NodeDeletion() if "node" in run else enfa.EdgeDeletion() if "edge" in run else enfa.NodeMarking()
+    kind = enfa.DSSGNN if "dss" in run else enfa.DSGNN
+    edges = {"edge_channels": [3]} if "gine" in run else {}
+    model = kind([3], 8, 2, 3, run.split()[0], **edges)
+    compiled = enfa.compile(graphs, policy, model, progress=False)
+    for plan in enfa.DataLoader(compiled, 8, shuffle=True):
+        model(plan).sum().backward()
+    found = []
+    for name, module in list(sys.modules.items()):
+        for what, value in vars(module).items() if name.startswith("enfa.") else ():
+            if isinstance(value, Dispatcher) and value.py_func.__module__ == name:
+                found += [{"name": f"{name[5:]}.{what}", "types": [written(t) for t in s]} for s in value.signatures]
+    return found
+
+
+def written(kind: Any) -> str | list[Any]:
+    """As ``enfa.ahead.parsed`` reads it."""
+    from numba import types
+
+    if isinstance(kind, types.BaseTuple):
+        of: Any = kind
+        return [f"{of.instance_class.__module__[5:]}.{of.instance_class.__name__}", *map(written, of.types)]
+    if isinstance(kind, types.Array):
+        assert (kind.layout, kind.mutable, kind.aligned) == ("C", True, True), kind
+        return f"{kind.dtype}[{kind.ndim}]"
+    return str(kind)
+
+
+def timed(kernel: dict[str, Any]) -> float:
+    """Seconds to compile it, with nothing kept."""
+    from enfa.ahead import _found, parsed
+
+    compiling = _found(kernel["name"])
+    begin = time.process_time()
+    compiling.compile(tuple(map(parsed, kernel["types"])))
+    return round(time.process_time() - begin, 2)
+
+
+def _process(*arguments: str) -> Any:
+    with tempfile.TemporaryDirectory() as folder:
+        fresh = {"ENFA_CACHE": folder} if arguments[0] == "timed" else {}
+        env = {**environ, **fresh, "ENFA_AHEAD": "0"}
+        done = subprocess.run([sys.executable, __file__, *arguments], env=env, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def common() -> list[dict[str, Any]]:
+    """What all runs have called."""
+    found = [{json.dumps(kernel) for kernel in _process("called", run)} for run in RUNS]
+    return [json.loads(text) for text in sorted(set.intersection(*found))]
+
+
+def main() -> None:
+    if len(sys.argv) > 2:
+        print(json.dumps(called(sys.argv[2]) if sys.argv[1] == "called" else timed(json.loads(sys.argv[2]))))
+        return
+    from enfa.ahead import LIST
+
+    found = sorted(
+        ({**kernel, "seconds": _process("timed", json.dumps(kernel))} for kernel in common()), key=lambda k: -k["seconds"]
+    )
+    LIST.write_text("[\n" + ",\n".join(json.dumps(kernel) for kernel in found) + "\n]\n")
+    print(f"{len(found)} kernels, {sum(kernel['seconds'] for kernel in found):.1f} s")
+
+
+if __name__ == "__main__":
+    main()
