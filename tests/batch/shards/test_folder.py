@@ -36,6 +36,12 @@ def test_a_folder_is_where_it_was_named(tmp_path: Path, monkeypatch: pytest.Monk
     assert (tmp_path / "here" / "a").read_bytes() == b"x" and folder.url == "here"
 
 
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("x")
+    with pytest.raises(ValueError, match=r"Expected a folder of shards, got the file .*mine"):
+        Folder(tmp_path / "mine")
+
+
 def test_what_fsspec_does_not_know_is_refused() -> None:
     with pytest.raises(ValueError, match="a URL that fsspec knows, got nothing://x"):
         Folder("nothing://x").names()

@@ -30,6 +30,9 @@ def test_predictions_of_an_npz_file(tmp_path: Path, config_file: Callable[..., P
     assert result.stderr.splitlines() == [
         f"{last}: trained on {npz} (fold 0, seed 0) with node_marking, ds, gin; epoch 3, validation accuracy {score:.4f}"
     ]
+    before = npz.read_bytes()
+    over = CliRunner().invoke(app, ["predict", str(last), str(npz), "--out", str(npz), "--force"])
+    assert over.exit_code == 2 and "another file than the one that is read" in over.stderr and npz.read_bytes() == before
     with out.open() as file:
         rows = list(csv.DictReader(file))
     run = prepare(config)

@@ -24,6 +24,8 @@ class Folder:
         # where workers of a cluster find it, too, whose own folder is another
         self.local: Path | None = None if "://" in text else Path(text).absolute()
         self.url = text
+        if self.local is not None and self.local.exists() and not self.local.is_dir():
+            raise ValueError(f"Expected a folder of shards, got the file {text}")
 
     @property
     def shared(self) -> bool:

@@ -49,6 +49,8 @@ def predict(
         raise FileNotFoundError(f"There is no input file {graphs}")
     if out.is_dir():
         raise ValueError(f"Expected --out to be a file, got the folder {out}")
+    if out.exists() and out.samefile(graphs):
+        raise ValueError(f"Expected --out to be another file than the one that is read, got {out}")
     unread = out.with_suffix(".bad.csv")
     if out.exists() and not force:
         raise ValueError(f"{out} exists: --force replaces it")
