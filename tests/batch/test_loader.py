@@ -136,6 +136,8 @@ def test_a_batch_comes_from_its_worker_in_one_block(compiled: CompiledDataset) -
     """PyTorch opens a connection for every tensor that it sends."""
     here, there = (list(enfa.DataLoader(compiled, 6, num_workers=n)) for n in (0, 1))
     assert all(len({t.untyped_storage().data_ptr() for t in plan.tensors()}) > 5 for plan in here)
+    for plan in there:
+        plan.y = plan.graph_ids = None  # copies
     assert all(len({t.untyped_storage().data_ptr() for t in plan.tensors()}) == 1 for plan in there)
     counted = enfa.DataLoader(compiled, 6, num_workers=1, collate_fn=_count_graphs)
     assert [count.tolist() for count in counted] == [plan.num_graphs for plan in here]
@@ -143,3 +145,30 @@ def test_a_batch_comes_from_its_worker_in_one_block(compiled: CompiledDataset) -
 
 def _count_graphs(plan: enfa.Bag) -> torch.Tensor:
     return torch.tensor(plan.num_graphs)
+
+
+def test_what_a_loop_keeps_of_a_batch_does_not_keep_the_batch(compiled: CompiledDataset) -> None:
+    for plan in enfa.DataLoader(compiled, 6, num_workers=1):
+        for kept in (plan.y, plan.graph_ids):
+            assert kept.untyped_storage().nbytes() == kept.numel() * kept.itemsize
+
+
+def test_a_collate_fn_of_another_loader_is_taken_as_it_was_given(compiled: CompiledDataset) -> None:
+    first = enfa.DataLoader(compiled, 6, num_workers=1, collate_fn=_count_graphs)
+    second = enfa.DataLoader(compiled, 6, num_workers=1, collate_fn=first.collate_fn)
+    assert [count.tolist() for count in second] == [6, 6, 6, 5]
+
+
+def test_a_pass_within_a_pass_is_refused_where_workers_cannot_do_both(compiled: CompiledDataset) -> None:
+    here = enfa.DataLoader(compiled, 6)
+    assert sum(1 for _ in here for _ in here) == 16
+    there = enfa.DataLoader(compiled, 6, num_workers=1)
+    with pytest.raises(RuntimeError, match="one pass at a time"):
+        sum(1 for _ in there for _ in there)
+    next(iter(there))  # one that is broken off is no pass any more
+    assert len(list(there)) == 4
+
+
+def test_a_score_without_a_draw_is_refused(compiled: CompiledDataset) -> None:
+    with pytest.raises(ValueError, match="Expected 'draw'"):
+        enfa.DataLoader(compiled, 6, score=np.ones(3))

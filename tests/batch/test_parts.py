@@ -23,6 +23,8 @@ def test_every_subgraph_once_with_its_label_in_another_order_each_epoch() -> Non
         orders.append(torch.cat([plan.y for plan in plans]).tolist())
         assert sorted(orders[-1]) == [0, 20, 50, 70, 90]
     assert orders[0] != orders[1] or orders[0] != orders[2]
+    plain = SubgraphLoader(compiled, labels, chosen, 2, shuffle=True)  # counts its passes, as the other was told to
+    assert [torch.cat([plan.y for plan in plain]).tolist() for _ in range(3)] == orders
     with pytest.raises(ValueError, match="Expected a label for each of 11 subgraphs, got 10"):
         SubgraphLoader(compiled, labels[:10], chosen, 2)
     readers = enfa.DSSGNN(3, 4, 1, 2, readout="root", norm="layer")

@@ -192,17 +192,22 @@ class DataLoader(torch.utils.data.DataLoader):
             raise ValueError(f"Expected shard to be (rank, ranks) with 0 <= rank < ranks, got {shard}")
         if draw is not None:
             compiled.checked_draw(draw)
+        elif score is not None:
+            raise ValueError("Expected 'draw', which 'score' is for, got 'score' without it")
         chosen = compiled.positions(slice(None) if graphs is None else graphs)
         if len(chosen) == 0:
             raise ValueError("Expected at least one graph to load, got none: is the split empty?")
         cost = compiled.rows_per_graph() if max_rows is not None else None
         self.sampled = Batches(chosen, batch_size, shuffle, seed, drop_last, cost, max_rows, shard, compiled.windows)
         self.device, self.packed = _checked(device), None
+        self._pass: object = None  # the last one that has begun
         if self.device is not None:
             why = "max_rows" if max_rows is not None else None if draw is None else "draw"
             if num_workers is None:  # of a sharded dataset, each has a window of its own
                 num_workers = min(default_workers(), 2) if isinstance(compiled, ShardedDataset) else default_workers()
             needs = needs or compiled.program.needs
+            if "collate_fn" in options:
+                why = "collate_fn"
             self.packed = _packed(compiled, self.sampled, needs, num_workers, why) if pad else None
         num_workers = 0 if num_workers is None or self.packed is not None else num_workers
         # torch draws a seed for the workers: not from the global generator, whose next numbers are dropout's
@@ -236,8 +241,15 @@ class DataLoader(torch.utils.data.DataLoader):
 
     def __iter__(self) -> Iterator[Plan]:  # type: ignore[override]
         epoch = self.sampled.epoch
+        mine = self._pass = object()
         try:
-            yield from self._batches()
+            for batch in self._batches():
+                yield batch
+                if self._pass is not mine and self.num_workers:
+                    raise RuntimeError(
+                        "Expected one pass at a time over a loader whose workers go on from pass to pass, got a second one "
+                        "that began within it: use two loaders, or num_workers=0"
+                    )
         finally:  # a pass that is broken off counts too; one that set_epoch overtook has nothing to count
             if self.sampled.epoch == epoch:
                 self.sampled.epoch = epoch + 1

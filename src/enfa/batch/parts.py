@@ -55,4 +55,9 @@ class SubgraphLoader(torch.utils.data.DataLoader):
         )  # fmt: skip
 
     def __iter__(self) -> Iterator[Plan]:  # type: ignore[override]
-        return received(super().__iter__())
+        epoch = self.sampled.epoch
+        try:
+            yield from received(super().__iter__())
+        finally:  # as of enfa.DataLoader
+            if self.sampled.epoch == epoch:
+                self.sampled.epoch = epoch + 1

@@ -61,7 +61,9 @@ class Sending:
     """A loader's ``collate_fn``: what worker processes make of a batch before it is sent. ``collate``: the user's own."""
 
     def __init__(self, collate: Callable[[Any], Any] | None = None) -> None:
-        self.collate = collate
+        self.collate: Callable[[Any], Any] | None = collate
+        if isinstance(collate, Sending):  # another loader's
+            self.collate = collate.collate
 
     def __call__(self, batch: Any) -> Any:
         batch = batch if self.collate is None else self.collate(batch)
@@ -90,4 +92,8 @@ def received(batches: Iterable[Any]) -> Iterator[Any]:
 def _opened(sent: _Sent) -> Any:
     at_of, _ = places(sent.layout)
     views = [sent.block[at : at + size].view(dtype).reshape(shape) for (dtype, shape), (at, size) in zip(sent.layout, at_of)]
-    return _Unpickler(io.BytesIO(sent.rest), views).load()
+    found = _Unpickler(io.BytesIO(sent.rest), views).load()
+    for name in ("y", "graph_ids"):  # what loops keep: they would keep the whole block
+        if isinstance(getattr(found, name, None), Tensor):
+            setattr(found, name, getattr(found, name).clone())
+    return found

@@ -175,6 +175,9 @@ class Benchmark:
     def _checked_splits(self, splits: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         if set(splits) != set(PARTS):
             raise ValueError(f"{self.name}: expected the splits {PARTS}, got {tuple(splits)}")
+        for part in PARTS:
+            if (kind := np.asarray(splits[part]).dtype).kind not in "iu" and np.size(splits[part]):
+                raise ValueError(f"{self.name}: expected the split {part!r} to hold positions of graphs, integers, got {kind}")
         checked = {part: np.asarray(splits[part], dtype=np.int64).reshape(-1) for part in PARTS}
         for part, index in checked.items():
             if not len(index):

@@ -147,6 +147,8 @@ def differences(
         for kind in kinds:
             for name, value in reference.items():
                 yield Difference(kind, mode, name, _distance(found[kind][mode].get(name), value) / scales[name])
+            for name in found[kind][mode].keys() - reference.keys():  # a gradient that the full plan has not
+                yield Difference(kind, mode, name, float("inf"))
 
 
 def assert_same_as_full(

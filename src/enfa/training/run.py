@@ -28,7 +28,7 @@ from enfa.training.one_graph import compile_roots, labels_of_roots, open_one_gra
 from enfa.training.results.parts import Parts
 from enfa.training.results.record import Record, hardware
 from enfa.training.settings.config import Config
-from enfa.training.settings.folder import BEST, LAST, check_place, folder_of, started_by_another
+from enfa.training.settings.folder import BEST, LAST, check_place, check_same_data, fingerprint, folder_of, started_by_another
 from enfa.training.trained.members import one_model
 
 if TYPE_CHECKING:
@@ -296,6 +296,8 @@ def evaluate(config: Config, checkpoint: str | Path | None = None, part: str = "
     """The score of a checkpoint (by default the run's best) on one part of the split."""
     path = folder_of(config) / BEST if checkpoint is None else one_model(checkpoint)
     found = load_checkpoint(path)
+    if found["enfa"]["config"]["dataset"] == config.dataset:
+        check_same_data(Path(path), found["enfa"].get("data"), fingerprint(config), config)
     run = prepare(config, progress, None if config.init is None else load(path))
     check_same_model(path, found, config, run.module.problem)
     check_weights(path, found, run.module)

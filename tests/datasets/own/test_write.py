@@ -90,3 +90,38 @@ def test_what_could_not_be_read_again_is_not_written(tmp_path: Path, y: torch.Te
     with pytest.raises(ValueError, match=why):
         to_npz(graphs(y), tmp_path / "a.npz", **told)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"node_labels": 0}, "expected an array 'node_label', got 'node_labels'"),
+        ({"X": 0}, "expected an array 'x', got 'X'"),
+        ({"edge_attrs": 0}, "expected an array 'edge_attr', got 'edge_attrs'"),
+        ({"edge_weight": 0}, "expected no array 'edge_weight'"),
+        ({"node_label": 0}, "expected an array 'x' or 'node_label', got both"),
+    ],
+)
+def test_arrays_that_nothing_would_read_are_refused(tmp_path: Path, more: dict, why: str) -> None:
+    to_npz(graphs(torch.arange(12) % 2), tmp_path / "a.npz")
+    with np.load(tmp_path / "a.npz") as file:
+        arrays = dict(file)
+    np.savez(tmp_path / "b.npz", **arrays, other=1)
+    assert len(from_npz(tmp_path / "b.npz")) == len(graphs_from_npz(tmp_path / "b.npz")) == 12
+    np.savez(tmp_path / "b.npz", **arrays, **{key: np.full(len(arrays["x"]), value) for key, value in more.items()})
+    for read in (from_npz, graphs_from_npz):
+        with pytest.raises(ValueError, match=why):
+            read(tmp_path / "b.npz")
+
+
+def test_positions_of_a_split_are_integers(tmp_path: Path) -> None:
+    for wrong in (np.array([0.5, 1.5]), np.array([True] * 12)):
+        with pytest.raises(ValueError, match="positions of graphs, integers, got"):
+            to_npz(graphs(torch.arange(12)), tmp_path / "a.npz", splits={"train": wrong, "valid": [2], "test": [3]})
+
+
+def test_a_file_without_features_will_do_only_where_nodes_are_alike(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", num_nodes=[2], num_edges=[1], edges=[[0, 1]])
+    assert len(graphs_from_npz(tmp_path / "a.npz")) == 1
+    with pytest.raises(ValueError, match="expected features of nodes"):
+        graphs_from_npz(tmp_path / "a.npz", alike=False)

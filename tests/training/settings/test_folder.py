@@ -51,3 +51,12 @@ def test_sweep(tmp_path: Path, config_file: Callable[..., Path], make_npz: Calla
     assert run(*words, "0") == "" and run(*words, "0-1") == ""
     make_npz(np.arange(20) // 10)
     assert CHANGED in run(*words, "0-2")
+
+
+def test_test(config_file: Callable[..., Path], make_npz: Callable[..., Path]) -> None:
+    """A split that is drawn anew has graphs to test on that were trained on."""
+    data = make_npz(np.arange(20) % 2)
+    config = config_file(dataset=str(data), num_layers=1, hidden_channels=4, epochs=1)
+    assert run("train", config, "--no-progress") == "" == run("test", config, "--no-progress")
+    make_npz(np.arange(20) // 10)
+    assert CHANGED in run("test", config, "--no-progress")

@@ -30,6 +30,10 @@ def test_predictions_of_an_npz_file(tmp_path: Path, config_file: Callable[..., P
     assert result.stderr.splitlines() == [
         f"{last}: trained on {npz} (fold 0, seed 0) with node_marking, ds, gin; epoch 3, validation accuracy {score:.4f}"
     ]
+    with np.load(npz) as file:
+        np.savez(tmp_path / "none.npz", **{k: file[k] for k in file.files if k not in ("x", "node_label", "y")})
+    bare = CliRunner().invoke(app, ["predict", str(last), str(tmp_path / "none.npz"), "--out", str(tmp_path / "q.csv")])
+    assert bare.exit_code == 2 and "expected features of nodes" in bare.stderr and not (tmp_path / "q.csv").exists()
     before = npz.read_bytes()
     over = CliRunner().invoke(app, ["predict", str(last), str(npz), "--out", str(npz), "--force"])
     assert over.exit_code == 2 and "another file than the one that is read" in over.stderr and npz.read_bytes() == before

@@ -1,5 +1,6 @@
 """The arrays of an ``.npz`` file, as :func:`enfa.datasets.from_npz` describes them."""
 
+import difflib
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -9,7 +10,7 @@ import numpy as np
 
 from enfa.datasets.flat import FlatGraphs
 
-__all__ = ["flat_graphs", "named", "read_npz", "seen", "splits_of", "stored"]
+__all__ = ["check_names", "flat_graphs", "named", "read_npz", "seen", "splits_of", "stored"]
 
 
 def read_npz(path: Path, also: Sequence[str] = ("y",), graphs: bool = True) -> dict[str, np.ndarray]:
@@ -24,6 +25,25 @@ def read_npz(path: Path, also: Sequence[str] = ("y",), graphs: bool = True) -> d
         if key not in arrays:
             raise ValueError(f"{path}: expected an array {key!r}, got only {sorted(arrays)}")
     return arrays
+
+
+KNOWN = {
+    "num_nodes", "num_edges", "edges", "x", "node_label", "node_attr", "edge_attr", "y", "node_y", "split_train", "split_valid",
+    "split_val", "split_test", "x_categories", "edge_categories", "directions", "metric", "targets", "classes",
+}  # fmt: skip
+
+
+def check_names(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Refuse arrays that would be left unread by mistake: others than these are left alone, but not what looks like one."""
+    for key in sorted(arrays.keys() - KNOWN):
+        close = difflib.get_close_matches(key.lower(), sorted(KNOWN), n=1, cutoff=0.8)
+        if close:
+            raise ValueError(f"{path}: expected an array {close[0]!r}, got {key!r}, which nothing reads")
+        if key in ("edge_weight", "x_cat"):
+            raise ValueError(f"{path}: expected no array {key!r}, which files of graphs have no place for, got one")
+    for one, other in (("x", "node_label"), ("split_val", "split_valid")):
+        if one in arrays and other in arrays:
+            raise ValueError(f"{path}: expected an array {one!r} or {other!r}, got both")
 
 
 def flat_graphs(path: Path, arrays: Mapping[str, np.ndarray], edges: str = "auto", use_node_attr: bool = False) -> FlatGraphs:

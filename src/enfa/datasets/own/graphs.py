@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from enfa.datasets.assemble import assemble
 from enfa.datasets.benchmark import Benchmark, Channels, Level, Metric
 from enfa.datasets.flat import FlatGraphs
-from enfa.datasets.npz.read import flat_graphs, named, read_npz, splits_of, stored
+from enfa.datasets.npz.read import check_names, flat_graphs, named, read_npz, splits_of, stored
 
 __all__ = ["check_alike", "from_arrays", "from_graphs", "from_npz", "graphs_from_npz", "join", "joined"]
 
@@ -130,6 +130,7 @@ def from_arrays(
     use_node_attr: bool = False,
 ) -> Benchmark:
     """As :func:`from_npz`, of the arrays that the file at ``path`` holds or is to hold."""
+    check_names(path, arrays)
     if ("y" in arrays) == ("node_y" in arrays):
         raise ValueError(f"{path}: expected an array 'y', or instead of it 'node_y', got {sorted(arrays)}")
     if metric is None and "metric" in arrays:
@@ -150,11 +151,17 @@ def from_arrays(
 
 
 def graphs_from_npz(
-    path: str | Path, *, edges: Literal["auto", "once", "both"] = "auto", use_node_attr: bool = False
+    path: str | Path, *, edges: Literal["auto", "once", "both"] = "auto", use_node_attr: bool = False, alike: bool = True
 ) -> list[Data]:
-    """The graphs of a file as ``from_npz`` takes it, for prediction: ``y`` may be missing, and is left behind."""
+    """The graphs of a file as ``from_npz`` takes it, for prediction: ``y`` may be missing, and is left behind.
+
+    ``alike``: whether a file without features of nodes will do, in which all are alike.
+    """
     path = Path(path)
     arrays = read_npz(path, ())
+    check_names(path, arrays)
+    if not alike and not arrays.keys() & {"x", "node_label", "node_attr"}:
+        raise ValueError(f"{path}: expected features of nodes, an array 'x' or 'node_label', got only {sorted(arrays)}")
     flat = flat_graphs(path, arrays, edges, use_node_attr)
     graphs = flat.graphs(torch.zeros(len(flat.num_nodes), dtype=torch.int64))
     for graph in graphs:

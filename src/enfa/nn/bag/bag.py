@@ -13,7 +13,7 @@ from enfa.nn.bag.convs import convolve
 from enfa.nn.bag.edges import EdgeList
 from enfa.nn.convs.base import Conv
 from enfa.nn.ops.segment import apply_map, attended, gather, segment_max
-from enfa.nn.rowwise.held import HeldColumns, settle_norms
+from enfa.nn.rowwise.held import HeldColumns, pass_goes_on, settle_norms
 from enfa.nn.rowwise.refusal import check_gradients, refuse
 from enfa.nn.rowwise.rows import EDGES, Rows
 from enfa.plan.derived.lists import list_sizes, written_out
@@ -83,6 +83,7 @@ class Bag(Plan):
     def x(self) -> Rows:
         """Features: floats, or categorical columns (int64) for ``nn.Embedding``. Pairs."""
         self.need(PLAN, "feature")
+        pass_goes_on(self)
         rows = self.x_rows[:, : self.x_rows.shape[1] - len(self.categories)] if self.categories else self.x_rows
         return self._rows(gather(rows, self.feature, self.cache, "feature"), 0)
 
@@ -98,6 +99,7 @@ class Bag(Plan):
     @property
     def mark(self) -> Rows:
         """[pairs, mark channels]: what the policy marks nodes with. Pairs."""
+        pass_goes_on(self)
         return self._rows(self.mark_rows.index_select(0, self.marked), 0)
 
     @property
@@ -198,6 +200,7 @@ class Bag(Plan):
         if target != "graphs":
             return self._rows(value, number)
         settle_norms()
+        pass_goes_on(self, False)
         return value
 
     def spread(self, h: Rows | Tensor) -> Rows:
@@ -209,6 +212,7 @@ class Bag(Plan):
             if h.ndim < 1 or len(h) != self.num_graphs:
                 raise ValueError(f"Expected a tensor of {self.num_graphs} graphs to spread, got {list(h.shape)}")
             self.note_graphs()
+            pass_goes_on(self)
             assert self.of_graph is not None
             self.need(PLAN, "of_graph")
             return self._rows(gather(h, self.of_graph, self.cache, "of_graph"), 0)
@@ -231,6 +235,7 @@ class Bag(Plan):
         assert table.place is not None
         self.need(h.number, "place", "places")
         settle_norms()
+        pass_goes_on(self, False)
         return gather(h.value, table.place, table.cache, "place")
 
     def _check(self, h: Any, kinds: Sequence[str], verb: str) -> None:

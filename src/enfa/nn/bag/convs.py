@@ -24,7 +24,7 @@ __all__ = ["convolve", "prepared"]
 
 def convolve(conv: nn.Module, h: Rows, edges: EdgeList, more: dict[str, Any]) -> Rows:
     """conv(h) along some edges."""
-    from enfa.nn.bag.views import view
+    from enfa.nn.bag.views import run_view
 
     if not isinstance(conv, nn.Module) or not any(isinstance(part, MessagePassing) for part in conv.modules()):
         raise TypeError(f"Expected a PyG conv (torch_geometric.nn.MessagePassing), or a module that has some, got {conv!r}")
@@ -44,7 +44,7 @@ def convolve(conv: nn.Module, h: Rows, edges: EdgeList, more: dict[str, Any]) ->
     if lacking:
         raise TypeError(f"{name} needs {lacking[0]!r}: bag.propagate(conv, h, {lacking[0]}=...)")
     try:
-        out = view(conv)(h, edge_index=edges, **more)
+        out = run_view(conv, h, edge_index=edges, **more)
     except AttributeError as error:
         if "edge_attr" not in names or more.get("edge_attr") is not None or "'NoneType'" not in str(error):
             raise

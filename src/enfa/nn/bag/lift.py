@@ -14,7 +14,7 @@ from enfa.graphs.names import unknown
 from enfa.nn.bag.bag import Bag
 from enfa.nn.bag.batch import NodeBatch
 from enfa.nn.bag.edges import EdgeList
-from enfa.nn.bag.views import view
+from enfa.nn.bag.views import run_view
 from enfa.nn.cuda.captures import Captures
 from enfa.nn.rowwise.rows import Rows
 
@@ -85,7 +85,7 @@ class Lifted(Captures):
 
     def forward(self, bag: Bag) -> Tensor:
         batch = NodeBatch.of(bag, self.bag_pool if self.head == "graph" else None)
-        out = view(self.model)(**self._arguments(bag, batch))
+        out = run_view(self.model, **self._arguments(bag, batch))
         if isinstance(out, Rows) and out.kind == "pairs":
             if self.pool is None:
                 raise ValueError(

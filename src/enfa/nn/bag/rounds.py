@@ -239,9 +239,19 @@ def _checked(conv: nn.Module, edges: Any) -> EdgeList:
     return edges
 
 
+_HOOKS = ("_propagate_forward", "_message_forward", "_aggregate_forward", "_message_and_aggregate_forward")
+
+
+def _changed(conv: MessagePassing) -> bool:
+    """Whether hooks, or methods of this very conv, do something else than its class."""
+    hooks = (getattr(conv, f"{name}{kind}", None) for name in _HOOKS for kind in ("_pre_hooks", "_hooks"))
+    own = ("message", "aggregate", "update", "message_and_aggregate", "propagate")
+    return any(hooks) or any(name in vars(conv) for name in own)
+
+
 def _sum_of_messages(conv: MessagePassing, given: dict[str, Any], rounds: Round) -> Tensor | None:
     """Sums and means of the rows themselves, without writing a message down; None where messages are something else."""
-    if type(conv) not in _PLAIN or conv._message_forward_hooks or conv._propagate_forward_hooks or conv.explain:
+    if type(conv) not in _PLAIN or conv.explain or _changed(conv):
         return None
     if type(conv.aggr_module) not in (SumAggregation, MeanAggregation) or set(given) - {"x", "edge_weight"}:
         return None

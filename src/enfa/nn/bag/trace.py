@@ -97,7 +97,8 @@ def _small(graphs: GraphSet, place: int | None = None) -> tuple[GraphSet, int]:
 def trace(
     model: nn.Module, graphs: Sequence[Data] | GraphSet, policy: Policy, graph_attr: dict[str, Tensor] | None = None
 ) -> Program:
-    """The steps that a model asks for. It is run in evaluation mode, without gradients, and left as it was.
+    """The steps that a model asks for. It is run in evaluation mode, without gradients; its mode and buffers stay as
+    they were.
 
     The smallest of the graphs is enough: what a model asks may depend neither on sizes nor on values. What it asks while it
     is trained must be the same; where it is not, running it on a plan says so. ``graph_attr``: what ``bag.graph_attr`` is made
@@ -137,6 +138,7 @@ def traced(model: nn.Module, graphs: GraphSet, policy: Policy, graph_attr: dict[
     bag.written, bag.policy, bag.needs, bag.of_graph = written, repr(policy), set(), torch.zeros_like(bag.feature)
     bag.dropout = bag.loopless = bag.apart = bag.counted = False
     training = [m for m in model.modules() if m.training]
+    buffers = [(buffer, buffer.clone()) for buffer in model.buffers() if not nn.parameter.is_lazy(buffer)]
     model.eval()
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
@@ -144,6 +146,9 @@ def traced(model: nn.Module, graphs: GraphSet, policy: Policy, graph_attr: dict[
     finally:
         for module in training:
             module.training = True
+        for buffer, before in buffers:  # of a model that counts its calls
+            if not torch.equal(buffer, before):
+                buffer.detach().copy_(before)
     return bag
 
 

@@ -20,7 +20,7 @@ from enfa.nn.bag.batch import Pool
 from enfa.nn.bag.rounds import pass_messages, update_edges
 from enfa.nn.bag.utilities import INSTEAD
 
-__all__ = ["view"]
+__all__ = ["run_view", "view"]
 
 
 def view(module: nn.Module, memo: dict[int, nn.Module] | None = None) -> Any:
@@ -44,6 +44,18 @@ def view(module: nn.Module, memo: dict[int, nn.Module] | None = None) -> Any:
     elif isinstance(module, Aggregation):
         memo[id(module)] = new = Pool(new)
     return new
+
+
+def run_view(module: nn.Module, *args: Any, **arguments: Any) -> Any:
+    """What a module gives on Rows. Attributes that its methods set are the module's own afterwards."""
+    memo: dict[int, nn.Module] = {}
+    shown = view(module, memo)
+    before = {key: dict(vars(new)) for key, new in memo.items()}
+    out = shown(*args, **arguments)
+    for part in module.modules():
+        new, had = vars(memo[id(part)]) if id(part) in memo else {}, before.get(id(part), {})
+        vars(part).update({name: value for name, value in new.items() if name not in had or had[name] is not value})
+    return out
 
 
 def _lift_messages(conv: MessagePassing, new: Any) -> None:

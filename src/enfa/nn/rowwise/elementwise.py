@@ -94,6 +94,8 @@ def in_place(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str,
         raise refuse(func, "writes Rows into a plain tensor", "write h + tensor, which makes new Rows")
     settle()
     if target.bag.common([target, *rows_in((*args, *kwargs.values()))], func).number != target.number:
+        if target.value._is_view():
+            raise refuse(func, "writes rows of a later step into a part of other Rows", "write h + other, which makes new Rows")
         target.value = target.value.clone()  # where tables are numbered alike, nothing else makes a copy
     found = elementwise(func, name, args, kwargs)
     target.value, target.number = found.value, found.number

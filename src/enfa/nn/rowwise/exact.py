@@ -12,7 +12,7 @@ from enfa.nn.cuda.seeds import drawn, given
 from enfa.nn.ops.counted import Running
 from enfa.nn.ops.norm import CountedBatchNorm, across_processes, process_group
 from enfa.nn.rowwise.fused import HeldNorm
-from enfa.nn.rowwise.held import held_back, holds, settle, settle_norms
+from enfa.nn.rowwise.held import held_back, holds, may_return, settle, settle_norms
 from enfa.nn.rowwise.refusal import refuse
 from enfa.nn.rowwise.rows import Rows
 from enfa.nn.triton import accelerated
@@ -70,7 +70,7 @@ def _normed(
         running = None
     if running is not None:
         settle_norms(running[0])
-    if holds(input):
+    if holds(input) and not (running is not None and may_return(input.bag)):
         return held_back(HeldNorm(input, weight, bias, eps, running, copies, total), input)
     # a linear that was held back elsewhere is what it is when this is computed again, too
     input.value  # noqa: B018

@@ -6,6 +6,7 @@ A wide linear normalises what it reads, so that rows between a norm and a linear
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -144,7 +145,7 @@ class HeldNorm(Held):
         self._later: tuple[Tensor, Normed] | None = None
 
     def __del__(self) -> None:
-        if self.running is not None and not self.stale():
+        if self.running is not None and not sys.is_finalizing() and not self.stale():
             self.tensor(False)
 
     def computed(self, relu: bool) -> Tensor:

@@ -19,7 +19,7 @@ from torch import Tensor
 from enfa.nn.ops.counted import Running
 from enfa.nn.rowwise.rows import Rows
 
-__all__ = ["Held", "HeldColumns", "held_back", "holds", "settle", "settle_norms"]
+__all__ = ["Held", "HeldColumns", "held_back", "holds", "may_return", "pass_goes_on", "settle", "settle_norms"]
 
 DEEPEST = 16  # operations that wait for each other: reading the last one calls them within each other
 
@@ -30,6 +30,7 @@ class _Pending(local):
     def __init__(self) -> None:
         self.rows: list[weakref.ref[Rows]] = []
         self.norms: list[weakref.ref[Rows]] = []  # those among them that have statistics to update
+        self.over: weakref.ref[Any] | None = None  # a bag whose model has pooled it, and may return any moment
 
 
 _pending = _Pending()
@@ -45,6 +46,15 @@ def holds(rows: Rows) -> bool:
         and torch._C._current_graph_task_id() == -1  # recomputed in a backward pass
         and torch._C._autograd._top_saved_tensors_default_hooks(False) is None  # checkpointed
     )
+
+
+def pass_goes_on(bag: Any, on: bool = True) -> None:
+    """Of the model that runs on a bag; not ``on``: norms update their statistics at once from here, for it may return."""
+    _pending.over = None if on else weakref.ref(bag)
+
+
+def may_return(bag: Any) -> bool:
+    return _pending.over is not None and _pending.over() is bag
 
 
 def held_back(held: Held, like: Rows, relu: bool = False) -> Rows:

@@ -51,7 +51,12 @@ def _symbols(smiles: str) -> list[str]:
 
 
 def read_one(
-    text: str, row: int, use_node_attr: bool = False, column: str | None = None, given: str | None = None
+    text: str,
+    row: int,
+    use_node_attr: bool = False,
+    column: str | None = None,
+    given: str | None = None,
+    alike: bool = True,
 ) -> tuple[Data, str | None]:
     """One graph, and its SMILES if it is a molecule: of a file the one with number ``row``, counted from 0 as in what
     ``enfa predict`` writes; or of the SMILES string that ``text`` is. ``column``: that of SMILES, if it is there, unless
@@ -60,7 +65,7 @@ def read_one(
     if given is not None and not is_table(path):
         raise ValueError(f"Expected no --smiles but for a table of molecules, got {text}")
     if path.is_file() and path.suffix == ".npz":
-        graphs = graphs_from_npz(path, use_node_attr=use_node_attr)
+        graphs = graphs_from_npz(path, use_node_attr=use_node_attr, alike=alike)
         return graphs[_within(path, row, len(graphs))], None
     if not path.is_file() and path.suffix in FILES:
         raise FileNotFoundError(f"There is no input file {path}")
@@ -122,7 +127,7 @@ def explain_one(
             f"graph, node=...) explains nodes"
         )
     output = _target(problem, target)
-    graph, smiles = read_one(text, row, config.use_node_attr, config.smiles, column)
+    graph, smiles = read_one(text, row, config.use_node_attr, config.smiles, column, problem.in_channels == [1])
     draw = training_draw(config)  # of which whole bags are evaluated
     policy = make_policy(config) if draw is None else draw.policy
     found = explain(model.double(), policy, graph, output=output, node=node, position=row)
