@@ -101,6 +101,7 @@ BLOCKED = ("ogb", "rdkit", "lightning", "pytorch_lightning", "torchmetrics", "sk
            "distributed", "s3fs", "outdated")  # fmt: skip
 
 
+@pytest.mark.long
 def test_needs_nothing_optional() -> None:
     """The package imports, a dataset loads and a model runs where everything optional is missing; and no PyTorch is imported
     before something needs it. One process for all, as most of its time goes into importing PyTorch."""

@@ -91,7 +91,7 @@ def test_max_rows(compiled: CompiledDataset, max_rows: int, shuffle: bool) -> No
 
 
 # a process that is spawned imports everything anew, which takes seconds
-@pytest.mark.parametrize(("context", "workers"), [("fork", 2), ("spawn", 1)])
+@pytest.mark.parametrize(("context", "workers"), [("fork", 2), pytest.param("spawn", 1, marks=pytest.mark.long)])
 def test_workers_give_identical_batches(
     compiled: CompiledDataset, context: str, workers: int, assert_identical: Callable
 ) -> None:

@@ -47,6 +47,7 @@ def test_sweep_repeats_nothing(tmp_path: Path, config_file: Callable[..., Path])
     assert other.exit_code == 2 and "runs with other settings (lr is 0.01 there and 0.5 here)" in other.stderr
 
 
+@pytest.mark.long
 def test_several_at_once_give_the_same(tmp_path: Path, config_file: Callable[..., Path]) -> None:
     found = []
     for jobs in ("1", "2"):

@@ -144,6 +144,7 @@ def test_dropout_is_noted_in_evaluation_too() -> None:
     assert trace(Dropped(), check_graphs(small_graphs()), enfa.NodeMarking()).share == "graph"
 
 
+@pytest.mark.long
 def test_counted_batch_norm_over_processes() -> None:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
