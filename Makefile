@@ -9,7 +9,7 @@ PYTEST := $(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-
 demo: .venv/installed
 	$(BIN)/enfa demo
 
-# Of tests that draw many cases of one claim, every fourth; the others, and what takes long, are test-others.
+# Of tests that draw many cases of one claim, every sixth; the others, and what takes long, are test-others.
 test: .venv/installed
 	$(MAKE) -j2 lint test-some  # side by side: mypy has one core
 

@@ -32,7 +32,7 @@ _LONG = (
 )  # fmt: skip
 
 
-# Files that draw many cases of one claim. `make test` runs every fourth case of theirs, and nothing that is marked `long`;
+# Files that draw many cases of one claim. `make test` runs every sixth case of theirs, and nothing that is marked `long`;
 # `make test-others` runs the others, and CI both. Pytest by itself leaves nothing out.
 _DRAWN = (
     "batch/static/test_packed.py", "batch/static/test_padding.py", "batch/test_dataset.py", "batch/test_extend.py",
@@ -47,7 +47,7 @@ _DRAWN = (
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--cases", choices=("some", "others", "all"), default="all",
-        help="of tests that draw many cases of one claim, every fourth; the others, and long tests; or all (the default)",
+        help="of tests that draw many cases of one claim, every sixth; the others, and long tests; or all (the default)",
     )  # fmt: skip
 
 
@@ -58,7 +58,7 @@ def _others(items: list[pytest.Item]) -> set[pytest.Item]:
     for item in items:
         if any(item.path == tests / name for name in _DRAWN):
             drawn.setdefault((item.path, getattr(item, "originalname", item.name)), []).append(item)
-    found = {item for cases in drawn.values() if len(cases) > 5 for n, item in enumerate(cases) if n % 4}
+    found = {item for cases in drawn.values() if len(cases) > 5 for n, item in enumerate(cases) if n % 6}
     return found | {item for item in items if item.get_closest_marker("long")}
 
 
