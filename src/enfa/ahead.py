@@ -58,7 +58,7 @@ def _processor() -> str:
 
 @cache
 def _mark() -> Path | None:
-    """A file that says that they are there; None where none can be kept, or nobody wants them."""
+    """The file that marks them as compiled; None where they cannot be kept, or ``ENFA_AHEAD`` is 0."""
     folder = numba_folder()
     if folder is None or os.environ.get("ENFA_AHEAD") == "0" or (os.cpu_count() or 1) < 2 or not sys.executable:
         return None

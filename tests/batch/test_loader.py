@@ -165,6 +165,8 @@ def test_a_pass_within_a_pass_is_refused_where_workers_cannot_do_both(compiled: 
     there = enfa.DataLoader(compiled, 6, num_workers=1)
     with pytest.raises(RuntimeError, match="one pass at a time"):
         sum(1 for _ in there for _ in there)
+    anew = enfa.DataLoader(compiled, 6, num_workers=1, persistent_workers=False)
+    assert len(list(zip(anew, anew))) == 4
     next(iter(there))  # one that is broken off is no pass any more
     assert len(list(there)) == 4
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,6 +69,7 @@ class Batches(torch.utils.data.Sampler):
         self.seed, self.drop_last, self.cost, self.max_rows = seed, drop_last, cost, max_rows
         self.shard, self.windows = shard, windows
         self.epoch = 0
+        self._pass: object = None  # the last one that has begun
         self._cut: tuple[int, list[np.ndarray], Cuts] | None = None  # of an epoch: its batches, and in which window each is
 
     def set_epoch(self, epoch: int) -> None:
@@ -133,6 +134,23 @@ class Batches(torch.utils.data.Sampler):
 
     def __iter__(self) -> Iterator[tuple[int, int, np.ndarray]]:
         return iter([(self.epoch, number, part) for number, part in enumerate(self.parts())])
+
+    def one_pass(self, batches: Callable[[], Iterator[Plan]], alone: bool) -> Iterator[Plan]:
+        """A pass of a loader over what it makes of these batches, which counts as an epoch. ``alone``: its workers go on from
+        pass to pass, so that a second one would take batches of the first."""
+        epoch, mine = self.epoch, object()
+        self._pass = mine
+        try:
+            for batch in batches():
+                yield batch
+                if alone and self._pass is not mine:
+                    raise RuntimeError(
+                        "Expected one pass at a time over a loader whose workers go on from pass to pass, got a second one "
+                        "that began within it: use two loaders, or persistent_workers=False"
+                    )
+        finally:  # a pass that is broken off counts too; one that set_epoch overtook has nothing to count
+            if self.epoch == epoch:
+                self.epoch = epoch + 1
 
     def __len__(self) -> int:
         return len(self.batches()) if self.max_rows is not None else self._count()
@@ -200,7 +218,6 @@ class DataLoader(torch.utils.data.DataLoader):
         cost = compiled.rows_per_graph() if max_rows is not None else None
         self.sampled = Batches(chosen, batch_size, shuffle, seed, drop_last, cost, max_rows, shard, compiled.windows)
         self.device, self.packed = _checked(device), None
-        self._pass: object = None  # the last one that has begun
         if self.device is not None:
             why = "max_rows" if max_rows is not None else None if draw is None else "draw"
             if num_workers is None:  # of a sharded dataset, each has a window of its own
@@ -240,19 +257,7 @@ class DataLoader(torch.utils.data.DataLoader):
         return iter(Arrivals(packed, self.device))
 
     def __iter__(self) -> Iterator[Plan]:  # type: ignore[override]
-        epoch = self.sampled.epoch
-        mine = self._pass = object()
-        try:
-            for batch in self._batches():
-                yield batch
-                if self._pass is not mine and self.num_workers:
-                    raise RuntimeError(
-                        "Expected one pass at a time over a loader whose workers go on from pass to pass, got a second one "
-                        "that began within it: use two loaders, or num_workers=0"
-                    )
-        finally:  # a pass that is broken off counts too; one that set_epoch overtook has nothing to count
-            if self.sampled.epoch == epoch:
-                self.sampled.epoch = epoch + 1
+        return self.sampled.one_pass(self._batches, self.persistent_workers)
 
 
 def _checked(device: str | torch.device | None) -> torch.device | None:

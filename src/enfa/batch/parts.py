@@ -55,9 +55,4 @@ class SubgraphLoader(torch.utils.data.DataLoader):
         )  # fmt: skip
 
     def __iter__(self) -> Iterator[Plan]:  # type: ignore[override]
-        epoch = self.sampled.epoch
-        try:
-            yield from received(super().__iter__())
-        finally:  # as of enfa.DataLoader
-            if self.sampled.epoch == epoch:
-                self.sampled.epoch = epoch + 1
+        return self.sampled.one_pass(lambda: received(super(SubgraphLoader, self).__iter__()), self.persistent_workers)

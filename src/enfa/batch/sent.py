@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from enfa.plan.derived.pack import Layout, places
+from enfa.plan.derived.pack import Layout, places, views, write_all
 
 __all__ = ["Sending", "received"]
 
@@ -77,9 +77,7 @@ def _sent(batch: Any) -> _Sent:
     layout = tuple((t.dtype, tuple(t.shape)) for t in pickler.tensors)
     at_of, total = places(layout)
     block = torch.empty(total, dtype=torch.uint8).share_memory_()  # before it is filled, or it would be copied
-    for tensor, (at, size) in zip(pickler.tensors, at_of):
-        if size:
-            block[at : at + size] = tensor.contiguous().reshape(-1).view(torch.uint8)
+    write_all(pickler.tensors, at_of, block)
     return _Sent(block, layout, file.getvalue())
 
 
@@ -90,9 +88,7 @@ def received(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def _opened(sent: _Sent) -> Any:
-    at_of, _ = places(sent.layout)
-    views = [sent.block[at : at + size].view(dtype).reshape(shape) for (dtype, shape), (at, size) in zip(sent.layout, at_of)]
-    found = _Unpickler(io.BytesIO(sent.rest), views).load()
+    found = _Unpickler(io.BytesIO(sent.rest), list(views(sent.block, sent.layout))).load()
     for name in ("y", "graph_ids"):  # what loops keep: they would keep the whole block
         if isinstance(getattr(found, name, None), Tensor):
             setattr(found, name, getattr(found, name).clone())

@@ -1,7 +1,7 @@
 """A plan as one block of bytes: one transfer instead of a hundred, into memory that never moves."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 import torch
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from enfa.plan.arrays import Arrays
 
-__all__ = ["Layout", "layout_of", "pack", "places", "unpack"]
+__all__ = ["Layout", "layout_of", "pack", "places", "unpack", "views", "write_all"]
 
 T = TypeVar("T", bound=Arrays)
 _ALIGNED = 256  # bytes; kernels read 16 at a time
@@ -39,19 +39,24 @@ def pack(plan: T, out: Tensor | None = None) -> Tensor:
             raise ValueError(f"Expected a plan without gradients to pack, got '{name}' with requires_grad=True")
     at_of, total = places(layout_of(plan))
     out = torch.empty(total, dtype=torch.uint8) if out is None else out[:total]
+    write_all(tensors, at_of, out)
+    return out
+
+
+def write_all(tensors: Sequence[Tensor], at_of: Sequence[tuple[int, int]], out: Tensor) -> None:
+    """The bytes of some arrays, each in its place."""
     for tensor, (at, size) in zip(tensors, at_of):
         if size:
             out[at : at + size] = tensor.contiguous().reshape(-1).view(torch.uint8)
-    return out
+
+
+def views(block: Tensor, layout: Layout) -> Iterator[Tensor]:
+    """The arrays that were written into a block, as parts of it."""
+    for (dtype, shape), (at, size) in zip(layout, places(layout)[0]):
+        yield block[at : at + size].view(dtype).reshape(shape)
 
 
 def unpack(block: Tensor, plan: T) -> T:
     """A plan like ``plan`` whose arrays are parts of ``block``, on whatever device that is."""
-    layout = layout_of(plan)
-
-    def views() -> Iterator[Tensor]:
-        for (dtype, shape), (at, size) in zip(layout, places(layout)[0]):
-            yield block[at : at + size].view(dtype).reshape(shape)
-
-    found = views()
+    found = views(block, layout_of(plan))
     return plan.map(lambda t: t if t.is_meta else next(found))
