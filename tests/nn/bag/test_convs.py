@@ -14,6 +14,8 @@ import torch
 import torch.nn.functional as F
 import torch_geometric.nn as pyg
 from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.utils import to_undirected
 
 import enfa
 from enfa.nn.bag import make_plan
@@ -227,3 +229,27 @@ def test_messages_that_read_others_are_refused(act: Callable[[Tensor], Tensor], 
 
     with pytest.raises(TypeError, match="Mixing gives a row something else when fewer rows get messages"):
         enfa.make_plan(random_graphs(3, 7, seed=1), enfa.NodeMarking(), Model())
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_rows_without_messages_are_not_tried_alone(right: bool) -> None:
+    """Some code that is right fails on no messages at all; what fails on few is refused."""
+    graphs = [Data(x=torch.randn(6, 3), edge_index=to_undirected(torch.tensor([[0, 1, 2, 3], [1, 2, 3, 4]])))]
+
+    def act(x: Tensor) -> Tensor:
+        return x.view(len(x), -1) if right else x + 0 * x[7]
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lin, self.conv = nn.Linear(4, 5), Mixing("message", act)
+
+        def forward(self, bag: enfa.Bag) -> Tensor:
+            h = self.lin(torch.cat([bag.x, bag.mark], 1))
+            return bag.pool(bag.pool(bag.propagate(self.conv, h)))
+
+    if right:
+        enfa.make_plan(graphs, enfa.NodeMarking(), Model())
+    else:
+        with pytest.raises(TypeError, match="Mixing fails when fewer rows get messages: index 7"):
+            enfa.make_plan(graphs, enfa.NodeMarking(), Model())
