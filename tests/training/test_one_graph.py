@@ -152,6 +152,8 @@ def test_refused_in_one_sentence(file: Path, tmp_path: Path) -> None:
         (other(train_mask=both), "nodes", [], "Expected masks that have no node in common, got node"),
         (other(y=arrays["y"] - 1), "nodes", [], "Expected classes from 0 on where a mask is set, got -1"),
         (other(test_mask=arrays["test_mask"] * 1), "nodes", [], "Expected test_mask to be a mask, got int64"),
+        (other(edge_attrs=arrays["y"]), "nodes", [], "expected an array 'edge_attr', got 'edge_attrs', which nothing reads"),
+        (other(train_masks=both), "nodes", [], "expected an array 'train_mask', got 'train_masks', which nothing reads"),
         (other(edge_index=None), "links", [], "Expected edges in an array 'edge_index'"),
         (other(edge_index=dense), "links", [], "Expected at least 1500 pairs of nodes without an edge"),
         (file, "links", ["fold=1"], "Expected fold 0 for links"),
@@ -171,3 +173,13 @@ def test_refused_in_one_sentence(file: Path, tmp_path: Path) -> None:
     assert "Expected one graph for labels of nodes or links, got 2" in run(
         "train", tmp_path / "many.npz", "--task", "links", *FAST, f"out={tmp_path}"
     )
+
+
+def test_directed_edges_stay_directed(file: Path, tmp_path: Path) -> None:
+    arrays, words = dict(np.load(file)), (*FAST, f"out={tmp_path}", "epochs=1")
+    np.savez(tmp_path / "directed.npz", **arrays, directions="both")
+    run("train", tmp_path / "directed.npz", "--task", "nodes", *words, "--no-progress")
+    best = folder_of(read_config(tmp_path / "directed.npz", words, level="nodes")) / BEST
+    said = run("predict", best, file, "--out", tmp_path / "p.csv")
+    assert "expected an array 'directions', because the model was trained on directed edges" in said
+    assert "60 predictions" in run("predict", best, tmp_path / "directed.npz", "--out", tmp_path / "p.csv")

@@ -67,6 +67,8 @@ class Benchmark:
     """What the classes of a multiclass task are called."""
     elements: tuple[int, ...] | None = field(default=None, repr=False)
     """Of molecules: the atomic numbers that there are in those to train on (119: none of the periodic table)."""
+    directed: bool = field(default=False, repr=False)
+    """Whether some edge stands in one direction only."""
     labels: np.ndarray = field(init=False, repr=False)
     """All labels at once: int64 ``[G]`` (multiclass) or float32 ``[G, num_outputs]``; ``[N, num_outputs]`` for nodes."""
 

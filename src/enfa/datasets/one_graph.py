@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 from enfa.datasets.assemble import METRICS, channels_of, labels_from
 from enfa.datasets.benchmark import PARTS, REGRESSION, Channels, Metric, Task
-from enfa.datasets.npz.read import flat_graphs, read_npz, stored
+from enfa.datasets.npz.read import KNOWN, Need, check_names, check_needs, flat_graphs, read_npz, stored
 
 __all__ = ["OneGraph", "graph_from_npz", "links_from_npz", "nodes_from_npz"]
 
@@ -38,6 +38,7 @@ class OneGraph:
     parts: Mapping[str, np.ndarray] = field(repr=False)  # nodes, or pairs, to train, validate and test on
     pairs: np.ndarray | None = field(default=None, repr=False)  # int64 [pairs, 2]
     num_folds: int = 1
+    directed: bool = False
     targets = mean = std = classes = elements = None
 
     def __post_init__(self) -> None:
@@ -52,6 +53,7 @@ class OneGraph:
 def _as_flat(path: Path) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """All arrays, and those of the graph by the names that files of many graphs have."""
     arrays = read_npz(path, (), graphs=False)
+    check_names(path, arrays, KNOWN | {"edge_index", "pairs", *MASKS.values()})
     if "num_nodes" in arrays and arrays["num_nodes"].size != 1:
         raise ValueError(f"{path}: Expected one graph for labels of nodes or links, got {arrays['num_nodes'].size}")
     index = arrays["edge_index"].T if "edge_index" in arrays else arrays.get("edges")
@@ -67,20 +69,22 @@ def _as_flat(path: Path) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     return arrays, {**{name: arrays[name] for name in kept if name in arrays}, **sizes}
 
 
-def _read(path: Path) -> tuple[dict[str, np.ndarray], Data, Channels, Channels | None]:
+def _read(path: Path, needs: Sequence[Need] = ()) -> tuple[dict[str, np.ndarray], Data, Channels, Channels | None, bool]:
+    """The last: whether edges are directed."""
     arrays, named = _as_flat(path)
+    check_needs(path, arrays, needs)
     flat = flat_graphs(path, named)
     graph = flat.graphs(torch.zeros(1, dtype=torch.int64))[0]
     del graph.y
     edges = None
     if flat.edge_attr is not None:
         edges = channels_of(str(path), "edge_attr", flat.edge_attr, stored(arrays, "edge_categories"))
-    return arrays, graph, channels_of(str(path), "x", flat.x, stored(arrays, "x_categories")), edges
+    return arrays, graph, channels_of(str(path), "x", flat.x, stored(arrays, "x_categories")), edges, flat.share_reversed() < 1
 
 
-def graph_from_npz(path: str | Path) -> tuple[Data, np.ndarray | None]:
-    """The graph alone, for predictions, and the array ``pairs`` [k, 2] where there is one."""
-    arrays, graph, _, _ = _read(Path(path))
+def graph_from_npz(path: str | Path, needs: Sequence[Need] = ()) -> tuple[Data, np.ndarray | None]:
+    """The graph alone, to predict for, and the array ``pairs`` [k, 2] where there is one. ``needs``: of ``graphs_from_npz``."""
+    arrays, graph, *_ = _read(Path(path), needs)
     return graph, arrays.get("pairs")
 
 
@@ -98,7 +102,7 @@ def nodes_from_npz(path: str | Path, *, metric: Metric | None = None, fold: int 
     ================== ============= ====================================================================
     """
     path = Path(path)
-    arrays, graph, channels, edges = _read(path)
+    arrays, graph, channels, edges, directed = _read(path)
     for name in ("y", *MASKS.values()):
         if name not in arrays:
             raise ValueError(f"{path}: Expected an array {name!r} for labels of nodes, got only {sorted(arrays)}")
@@ -119,7 +123,7 @@ def nodes_from_npz(path: str | Path, *, metric: Metric | None = None, fold: int 
     folds = arrays["train_mask"].reshape(len(y), -1).shape[1]
     return OneGraph(
         path.stem, graph, "nodes", task, metric or METRICS[task], outputs, channels, edges, torch.from_numpy(labels), parts,
-        num_folds=folds,
+        num_folds=folds, directed=directed,
     )  # fmt: skip
 
 
@@ -139,7 +143,7 @@ def links_from_npz(path: str | Path, *, metric: Metric | None = None, seed: int 
     Every part has as many pairs that are no edge, drawn uniformly, each pair once. What is drawn depends on ``seed`` alone.
     """
     path = Path(path)
-    _, graph, channels, edges = _read(path)
+    _, graph, channels, edges, directed = _read(path)
     ends = graph.edge_index.numpy()
     nodes = int(graph.num_nodes or 0)
     key = ends.min(axis=0) * nodes + ends.max(axis=0)
@@ -162,7 +166,7 @@ def links_from_npz(path: str | Path, *, metric: Metric | None = None, seed: int 
     joined = np.concatenate(keys)
     y = torch.from_numpy(np.concatenate(labels).astype(np.float32))[:, None]
     pairs = np.stack([joined // nodes, joined % nodes], axis=1)
-    return OneGraph(path.stem, seen, "links", "binary", metric or "rocauc", 1, channels, edges, y, parts, pairs)
+    return OneGraph(path.stem, seen, "links", "binary", metric or "rocauc", 1, channels, edges, y, parts, pairs, 1, directed)
 
 
 def _no_edges(path: Path, nodes: int, known: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from enfa.batch.shards.manifest import MANIFEST, Manifest
 from enfa.datasets import Benchmark, from_csv, from_npz, load
 from enfa.datasets.benchmark import Channels
 from enfa.datasets.known import compact_file, is_table
+from enfa.datasets.npz.read import Need
 from enfa.datasets.official.compact import from_compact
 from enfa.datasets.one_graph import OneGraph
 from enfa.datasets.own import BadRow
@@ -46,12 +47,22 @@ class Problem:
     std: list[float] | None = None
     classes: list[str] | None = None
     elements: list[int] | None = None
+    directed: bool = field(default=False, compare=False)  # checkpoints from before it was told hold none
 
     @classmethod
     def of(cls, data: Benchmark | OneGraph) -> Problem:
-        given = (data.targets, data.mean, data.std, data.classes, data.elements)
-        named: list[Any] = [None if v is None else list(v) for v in given]
-        return cls(data.task, data.metric, data.num_outputs, data.in_channels, data.edge_channels, data.level, *named)
+        names = ("targets", "mean", "std", "classes", "elements")
+        listed: dict[str, Any] = {name: None if (v := getattr(data, name)) is None else list(v) for name in names}
+        return cls(
+            data.task, data.metric, data.num_outputs, data.in_channels, data.edge_channels, data.level,
+            directed=data.directed, **listed,
+        )  # fmt: skip
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """What a file of graphs must say for a model of this problem."""
+        features: tuple[Need, ...] = () if self.in_channels == [1] else ("features",)
+        return (*features, "directions") if self.directed else features
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -86,7 +86,7 @@ def predict_roots(
     """The nodes of a graph, or the pairs in the file's array ``pairs``, and each model's outputs for them."""
     model, config, problem = models[0]
     config = replace(config, cache=None, threads=None)
-    graph, pairs = graph_from_npz(path)
+    graph, pairs = graph_from_npz(path, problem.needs)
     if problem.level == "links" and pairs is None:
         raise ValueError(f"{path}: Expected pairs of nodes to predict links for in an array 'pairs' [k, 2], got none")
     if pairs is not None and (pairs.ndim != 2 or pairs.shape[1] != 2):

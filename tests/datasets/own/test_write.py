@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from enfa.datasets import from_npz, to_npz
+from enfa.datasets import from_graphs, from_npz, to_npz
 from enfa.datasets.own import graphs_from_npz
 from enfa.testing import random_graphs
 
@@ -124,4 +124,13 @@ def test_a_file_without_features_will_do_only_where_nodes_are_alike(tmp_path: Pa
     np.savez(tmp_path / "a.npz", num_nodes=[2], num_edges=[1], edges=[[0, 1]])
     assert len(graphs_from_npz(tmp_path / "a.npz")) == 1
     with pytest.raises(ValueError, match="expected features of nodes"):
-        graphs_from_npz(tmp_path / "a.npz", alike=False)
+        graphs_from_npz(tmp_path / "a.npz", needs=["features"])
+
+
+@pytest.mark.parametrize("key", ["edge_weight", "x_cat"])
+def test_inputs_of_models_are_not_left_behind(tmp_path: Path, key: str) -> None:
+    given = graphs(torch.arange(12))
+    given[3][key] = torch.zeros(given[3].num_edges if key == "edge_weight" else given[3].num_nodes)
+    for read in (from_graphs, lambda given: to_npz(given, tmp_path / "a.npz")):
+        with pytest.raises(ValueError, match=f"expected graphs without {key}, .* got graph 3"):
+            read(given)

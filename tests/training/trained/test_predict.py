@@ -120,3 +120,25 @@ def test_classes_are_called_what_they_are_in_the_file(config_file: Callable[...,
     assert [(one.explanation.output, one.target) for one in found] == [(0, "class 1"), (1, "class 2")]
     with pytest.raises(ValueError, match="Expected --target to be one of 1, 2, got '0'"):
         explain_one(members(folder)[0], str(path), target="0")
+
+
+def test_a_model_of_directed_edges_asks_for_their_directions(
+    tmp_path: Path, config_file: Callable[..., Path], npz: Path
+) -> None:
+    """A file in which each edge stands once would be read with the reverse of each."""
+    with np.load(npz) as file:
+        arrays = dict(file)
+    np.savez(tmp_path / "directed.npz", **arrays, directions="both")
+    for path, told in ((tmp_path / "directed.npz", False), (npz, True)):
+        config = read_config(config_file(dataset=str(path), num_layers=1, hidden_channels=4, epochs=1, name=path.stem))
+        fit(config, progress=False)
+        last = folder_of(config) / LAST
+        assert len(predict(last, tmp_path / "directed.npz")) == 40
+        for read in (lambda last=last: predict(last, npz), lambda last=last: explain_one(last, str(npz))):
+            if told:
+                read()
+            else:
+                with pytest.raises(
+                    ValueError, match="expected an array 'directions', because the model was trained on directed"
+                ):
+                    read()

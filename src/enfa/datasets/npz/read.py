@@ -3,14 +3,15 @@
 import difflib
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from enfa.datasets.flat import FlatGraphs
 
-__all__ = ["check_names", "flat_graphs", "named", "read_npz", "seen", "splits_of", "stored"]
+__all__ = ["Need", "check_names", "check_needs", "flat_graphs", "named", "read_npz", "seen", "splits_of", "stored"]
 
 
 def read_npz(path: Path, also: Sequence[str] = ("y",), graphs: bool = True) -> dict[str, np.ndarray]:
@@ -33,10 +34,24 @@ KNOWN = {
 }  # fmt: skip
 
 
-def check_names(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+Need = Literal["features", "directions"]
+
+
+def check_needs(path: Path, arrays: Mapping[str, np.ndarray], needs: Sequence[Need]) -> None:
+    """Refuse a file that leaves open what a model has learnt from."""
+    if "features" in needs and not arrays.keys() & {"x", "node_label", "node_attr"}:
+        raise ValueError(f"{path}: expected features of nodes, an array 'x' or 'node_label', got only {sorted(arrays)}")
+    if "directions" in needs and "directions" not in arrays:
+        raise ValueError(
+            f"{path}: expected an array 'directions', because the model was trained on directed edges: 'both' takes edges as "
+            f"they stand, 'once' adds the reverse of each; got only {sorted(arrays)}"
+        )
+
+
+def check_names(path: Path, arrays: Mapping[str, np.ndarray], known: Collection[str] = KNOWN) -> None:
     """Refuse arrays that would be left unread by mistake: others than these are left alone, but not what looks like one."""
-    for key in sorted(arrays.keys() - KNOWN):
-        close = difflib.get_close_matches(key.lower(), sorted(KNOWN), n=1, cutoff=0.8)
+    for key in sorted(arrays.keys() - set(known)):
+        close = difflib.get_close_matches(key.lower(), sorted(known), n=1, cutoff=0.8)
         if close:
             raise ValueError(f"{path}: expected an array {close[0]!r}, got {key!r}, which nothing reads")
         if key in ("edge_weight", "x_cat"):

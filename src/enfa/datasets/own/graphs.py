@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from enfa.datasets.assemble import assemble
 from enfa.datasets.benchmark import Benchmark, Channels, Level, Metric
 from enfa.datasets.flat import FlatGraphs
-from enfa.datasets.npz.read import check_names, flat_graphs, named, read_npz, splits_of, stored
+from enfa.datasets.npz.read import Need, check_names, check_needs, flat_graphs, named, read_npz, splits_of, stored
 
 __all__ = ["check_alike", "from_arrays", "from_graphs", "from_npz", "graphs_from_npz", "join", "joined"]
 
@@ -34,7 +34,8 @@ def from_graphs(
     number to predict), or a row ``[1, T]``: yes/no tasks, or numbers where ``metric`` is "mae", "mse" or "r2"; NaN where not
     measured. With ``level="node"`` it is ``[n]`` or ``[n, T]``: numbers of nodes. What is not given is read off the data; pass
     ``num_outputs``, ``in_channels`` and ``edge_channels`` where other data may hold more classes or categories than these
-    graphs do. The arrays are copied; other attributes of the graphs are left behind.
+    graphs do. The arrays are copied; other attributes of the graphs are left behind, but ``edge_weight`` and ``x_cat``, which
+    models would read, are refused.
     """
     graphs = list(graphs)
     if not graphs:
@@ -54,7 +55,14 @@ def from_graphs(
 
 
 def check_alike(name: str, graphs: Sequence[Data], y: bool) -> None:
-    """Refuse graphs of which some have what others lack; with ``y``, labels must be there."""
+    """Refuse graphs of which some have what others lack, or that have inputs of models which would be left behind; with
+    ``y``, labels must be there."""
+    for key, advice in (("edge_weight", "put it into edge_attr"), ("x_cat", "enfa.compile takes such graphs as they are")):
+        place = next((k for k, graph in enumerate(graphs) if graph.get(key) is not None), None)
+        if place is not None:
+            raise ValueError(
+                f"{name}: expected graphs without {key}, which benchmarks have no place for, got graph {place}: {advice}"
+            )
     for key, needed in (("edge_index", True), ("y", y), ("x", False), ("edge_attr", False)):
         have = [graph.get(key) is not None for graph in graphs]
         if not all(have) and (needed or any(have)):
@@ -135,9 +143,10 @@ def from_arrays(
         raise ValueError(f"{path}: expected an array 'y', or instead of it 'node_y', got {sorted(arrays)}")
     if metric is None and "metric" in arrays:
         metric = cast(Metric, str(arrays["metric"]))
+    flat = flat_graphs(path, arrays, edges, use_node_attr)
     data = assemble(
         name or path.stem,
-        flat_graphs(path, arrays, edges, use_node_attr),
+        flat,
         arrays["y"] if "y" in arrays else arrays["node_y"],
         metric=metric,
         num_outputs=len(arrays["classes"]) if num_outputs is None and "classes" in arrays else num_outputs,
@@ -147,21 +156,26 @@ def from_arrays(
         level="graph" if "y" in arrays else "node",
         targets=named(arrays, "targets"),
     )
-    return replace(data, classes=named(arrays, "classes")) if "classes" in arrays else data
+    classes = named(arrays, "classes") if "classes" in arrays else data.classes
+    return replace(data, classes=classes, directed=flat.share_reversed() < 1)
 
 
 def graphs_from_npz(
-    path: str | Path, *, edges: Literal["auto", "once", "both"] = "auto", use_node_attr: bool = False, alike: bool = True
+    path: str | Path,
+    *,
+    edges: Literal["auto", "once", "both"] = "auto",
+    use_node_attr: bool = False,
+    needs: Sequence[Need] = (),
 ) -> list[Data]:
     """The graphs of a file as ``from_npz`` takes it, for prediction: ``y`` may be missing, and is left behind.
 
-    ``alike``: whether a file without features of nodes will do, in which all are alike.
+    ``needs``: what the file must say, because a model has learnt from it: "features" of nodes, which are alike without any;
+    the edges' "directions", which would be guessed.
     """
     path = Path(path)
     arrays = read_npz(path, ())
     check_names(path, arrays)
-    if not alike and not arrays.keys() & {"x", "node_label", "node_attr"}:
-        raise ValueError(f"{path}: expected features of nodes, an array 'x' or 'node_label', got only {sorted(arrays)}")
+    check_needs(path, arrays, needs if edges == "auto" else [need for need in needs if need != "directions"])
     flat = flat_graphs(path, arrays, edges, use_node_attr)
     graphs = flat.graphs(torch.zeros(len(flat.num_nodes), dtype=torch.int64))
     for graph in graphs:

@@ -1,5 +1,6 @@
 """Explanations of a trained model's prediction for one graph of a file, or one molecule."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from torch_geometric.data import Data
 from enfa.attribution import Explanation, explain
 from enfa.datasets import from_smiles
 from enfa.datasets.known import is_table
+from enfa.datasets.npz.read import Need
 from enfa.datasets.own import graphs_from_npz
 from enfa.training.build import Problem, make_policy, training_draw
 from enfa.training.checkpoint import load_model, trained_on
@@ -56,7 +58,7 @@ def read_one(
     use_node_attr: bool = False,
     column: str | None = None,
     given: str | None = None,
-    alike: bool = True,
+    needs: Sequence[Need] = (),
 ) -> tuple[Data, str | None]:
     """One graph, and its SMILES if it is a molecule: of a file the one with number ``row``, counted from 0 as in what
     ``enfa predict`` writes; or of the SMILES string that ``text`` is. ``column``: that of SMILES, if it is there, unless
@@ -65,7 +67,7 @@ def read_one(
     if given is not None and not is_table(path):
         raise ValueError(f"Expected no --smiles but for a table of molecules, got {text}")
     if path.is_file() and path.suffix == ".npz":
-        graphs = graphs_from_npz(path, use_node_attr=use_node_attr, alike=alike)
+        graphs = graphs_from_npz(path, use_node_attr=use_node_attr, needs=needs)
         return graphs[_within(path, row, len(graphs))], None
     if not path.is_file() and path.suffix in FILES:
         raise FileNotFoundError(f"There is no input file {path}")
@@ -127,7 +129,7 @@ def explain_one(
             f"graph, node=...) explains nodes"
         )
     output = _target(problem, target)
-    graph, smiles = read_one(text, row, config.use_node_attr, config.smiles, column, problem.in_channels == [1])
+    graph, smiles = read_one(text, row, config.use_node_attr, config.smiles, column, problem.needs)
     draw = training_draw(config)  # of which whole bags are evaluated
     policy = make_policy(config) if draw is None else draw.policy
     found = explain(model.double(), policy, graph, output=output, node=node, position=row)

@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 
 from enfa.batch import DataLoader
 from enfa.datasets import from_smiles
+from enfa.datasets.npz.read import Need
 from enfa.datasets.own import graphs_from_npz
 from enfa.datasets.own.molecule_rows import smiles_column
 from enfa.datasets.own.table import read_table
@@ -30,12 +31,12 @@ def read_smiles(path: Path, column: str | None = None, given: str | None = None)
     return table.column(smiles_column(table, given or (column if column in table.columns else None)))
 
 
-def read_graphs(path: Path, use_node_attr: bool = False, alike: bool = True) -> tuple[list[Data], list[str] | None]:
-    """The graphs of an ``.npz`` file, or of a file of SMILES strings together with these. ``alike``: of ``graphs_from_npz``."""
+def read_graphs(path: Path, use_node_attr: bool = False, needs: Sequence[Need] = ()) -> tuple[list[Data], list[str] | None]:
+    """The graphs of an ``.npz`` file, or of a file of SMILES strings together with these. ``needs``: of ``graphs_from_npz``."""
     if not path.is_file():
         raise FileNotFoundError(f"There is no input file {path}")
     if path.suffix == ".npz":
-        return graphs_from_npz(path, use_node_attr=use_node_attr, alike=alike), None
+        return graphs_from_npz(path, use_node_attr=use_node_attr, needs=needs), None
     smiles = read_smiles(path)
     try:
         return from_smiles(smiles), smiles
@@ -135,7 +136,7 @@ def predict(checkpoint: str | Path, path: Path, batch_size: int = 32) -> list[di
     if problem.level in ("nodes", "links"):
         about, logits = predict_roots(_loaded(Path(checkpoint)), path, batch_size)
         return [row | more for row, more in zip(about, _joined(logits, problem).named(prefix=False))]
-    graphs, smiles = read_graphs(path, config.use_node_attr, problem.in_channels == [1])
+    graphs, smiles = read_graphs(path, config.use_node_attr, problem.needs)
     found = outputs(checkpoint, graphs, batch_size)
     of_nodes = problem.level == "node"
     places = [(i, v) for i, graph in enumerate(graphs) for v in range(graph.num_nodes or 0)] if of_nodes else []
