@@ -155,7 +155,9 @@ def lifted_results(model: nn.Module, graphs: list[Data], policy: Policy, kind: s
 def pyg_results(model: nn.Module, graphs: list[Data], policy: Policy, how: str = "mean") -> dict[str, Tensor]:
     """By the model itself, every subgraph a graph of its own."""
     model, (given, graph) = copy.deepcopy(model), written_out(graphs, policy)
-    names = inspect.signature(model.forward).parameters
+    names: Any = inspect.signature(model.forward).parameters
+    if isinstance(model, pyg.Sequential):
+        names = model.signature.param_dict
     if isinstance(model, BasicGNN):
         given.pop("edge_attr")
     out = model(Data(**given)) if "data" in names else model(**{k: v for k, v in given.items() if k in names})

@@ -58,6 +58,69 @@ def test_as_the_model_on_every_subgraph(cls: type[nn.Module], policy: Any, train
         assert difference(expected, lifted_results(model, _graphs(), policy, kind)) < 1e-10
 
 
+class Doubled(pyg.GINConv):
+    """A conv of PyG's, and something behind it."""
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:  # type: ignore[override]
+        return 2 * super().forward(x, edge_index)
+
+
+class Twice(pyg.GATv2Conv):
+    """By way of two parents, of which one names itself."""
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:  # type: ignore[override]
+        return super().forward(x, edge_index).relu()
+
+
+class Thrice(Twice):
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:  # type: ignore[override]
+        return super(Thrice, self).forward(x, edge_index) + 1  # noqa: UP008
+
+
+class Parent(nn.Module):
+    def __init__(self, ins: int, *convs: nn.Module) -> None:
+        super().__init__()
+        self.convs, self.lin = nn.ModuleList(convs), nn.Linear(WIDTH, 2)
+        self.pool = pyg.aggr.MultiAggregation(["mean", "max"])
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        for conv in self.convs:
+            x = conv(x, edge_index)
+        return torch.cat([global_max_pool(x, batch), self.pool(x, batch)], 1)
+
+
+class Child(Parent):
+    def __init__(self, ins: int) -> None:
+        super().__init__(ins, Doubled(nn.Linear(ins, WIDTH)), Thrice(WIDTH, WIDTH, heads=2, concat=False))
+        self.head = nn.Linear(3 * WIDTH, 2)
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        return self.head(super().forward(x, edge_index, batch))
+
+
+def _in_a_row(ins: int, residual: bool = False) -> nn.Module:
+    """Whose forward is generated, and belongs to the object; with a function of one's own it is not."""
+    middle: Any = (lambda x, y: x + y, "x, y -> x") if residual else (nn.Tanh(), "y -> x")
+    layers = [
+        (pyg.GCNConv(ins, WIDTH), "x, edge_index -> x"), nn.ReLU(inplace=True),
+        (pyg.GCNConv(WIDTH, WIDTH), "x, edge_index -> y"), middle, (pyg.global_mean_pool, "x, batch -> x"), nn.Linear(WIDTH, 2),
+    ]  # fmt: skip
+    return pyg.Sequential("x, edge_index, batch", layers)
+
+
+def _with_a_sum(ins: int) -> nn.Module:
+    return _in_a_row(ins, residual=True)
+
+
+@pytest.mark.parametrize("policy", [POLICIES[0], POLICIES[3]], ids=repr)
+@pytest.mark.parametrize("make", [Child, _in_a_row, _with_a_sum])
+def test_methods_of_parents_and_of_objects(make: Any, policy: Any) -> None:
+    model = _model(make, policy)
+    expected = pyg_results(model, _graphs(), policy)
+    for kind in ("full", "distinct"):
+        assert difference(expected, lifted_results(model, _graphs(), policy, kind)) < 1e-10
+
+
 _LAYER = {"norm": "layer", "norm_kwargs": {"mode": "node"}}
 _PNA = {"aggregators": ["mean", "max"], "scalers": ["identity", "amplification"], "deg": torch.tensor([1, 3, 2])}
 

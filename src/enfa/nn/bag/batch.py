@@ -62,7 +62,7 @@ class Pool(nn.Module):
             inner, gate = pool.nn if pool.mlp is None else pool.mlp, pool.gate_nn if pool.gate_mlp is None else pool.gate_mlp
             return index.pooled(x if inner is None else inner(x), "softmax", gate(x))
         if type(pool) is aggr.MultiAggregation and pool.mode == "cat":
-            return torch.cat([Pool(part)(x, index) for part in pool.aggrs], -1)
+            return torch.cat([part(x, index) for part in pool.aggrs], -1)  # which are such pools themselves
         raise TypeError(
             f"Expected a sum, mean, maximum, softmax or attention as the pool of a lifted model, or several of them side by "
             f"side, got {type(pool).__name__}"

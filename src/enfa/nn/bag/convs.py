@@ -19,7 +19,7 @@ from enfa.nn.bag.edges import EdgeList
 from enfa.nn.convs.exact import check_exact
 from enfa.nn.rowwise.rows import EDGES, Rows
 
-__all__ = ["convolve", "prepared"]
+__all__ = ["convolve", "prepared", "with_pairs"]
 
 
 def convolve(conv: nn.Module, h: Rows, edges: EdgeList, more: dict[str, Any]) -> Rows:
@@ -67,7 +67,12 @@ def prepared(conv: MessagePassing, forward: Callable) -> Callable:
         raise ValueError(f"Expected {type(conv).__name__} with cached=False, because batches differ in their edges, got True")
     if type(conv) is RGCNConv:
         forward = functools.partial(_by_relation, conv, forward.__self__)  # type: ignore[attr-defined]
-    signature = inspect.signature(conv.forward)
+    return with_pairs(forward, inspect.signature(conv.forward))
+
+
+def with_pairs(forward: Callable, signature: inspect.Signature | None = None) -> Callable:
+    """``forward``, for which Rows become (sources, targets) where its signature allows for two tensors."""
+    signature = inspect.signature(forward) if signature is None else signature
     pairs = {p.name for p in signature.parameters.values() if _takes_pairs(p)}
 
     def called(*args: Any, **kwargs: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.nn import Sequential
 from torch_geometric.nn.models.basic_gnn import BasicGNN
 
 from enfa.graphs.names import unknown
@@ -158,6 +159,8 @@ def _parameters(model: nn.Module) -> dict[str, bool] | None:
         p for p in inspect.signature(model.forward).parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
     ]
     takes = {p.name: p.default is p.empty for p in parameters}
+    if isinstance(model, Sequential):  # of which some take (*args, **kwargs)
+        takes = dict.fromkeys(model.signature.param_dict, True)
     if list(takes)[:1] == ["data"] and sum(takes.values()) <= 1:
         return None
     if "x" not in takes or "edge_index" not in takes:

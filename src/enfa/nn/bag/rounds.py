@@ -187,7 +187,7 @@ def _compare_alone(
     # every second row, and of those that get messages the last and the ones that differ most: a row that is the median of
     # all has nothing taken from it by that
     reached = rounds.ends[1].unique()
-    size = found.detach()[reached].reshape(len(reached), -1).double().nan_to_num().sum(1)
+    size = found.detach().reshape(len(found), -1).double().nan_to_num().sum(1)[reached]
     ends = [reached[at : at + 1] for at in sorted({len(size) - 1, int(size.argmax()), int(size.argmin())})] if len(size) else []
     for some in (torch.arange(1, len(found), 2, device=found.device), *ends):
         _compare_some(conv, view, rounds, arguments, plain, found, some)

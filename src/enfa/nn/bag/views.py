@@ -8,6 +8,7 @@ changed, so other threads may use both.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -37,8 +38,13 @@ def view(module: nn.Module, memo: dict[int, nn.Module] | None = None) -> Any:
     }
     for name, method in _methods(type(module)):
         changed = _rebound(method, {})
-        if changed is not method:
+        if changed is not method and name not in new.__dict__:
             new.__dict__[name] = MethodType(changed, new)
+    for name, own in module.__dict__.items():  # such as those of PyG's Sequential
+        if isinstance(own, MethodType) and own.__self__ is module:
+            new.__dict__[name] = MethodType(_rebound(own.__func__, {}), new)
+        elif isinstance(own, FunctionType):
+            new.__dict__[name] = _replaced(own, {})
     if isinstance(module, MessagePassing):
         _lift_messages(module, new)
     elif isinstance(module, Aggregation):
@@ -89,13 +95,33 @@ def _names(code: CodeType) -> set[str]:
     return set(code.co_names).union(*(_names(part) for part in inner))
 
 
+class _Super:
+    """What ``super()`` is in a method of a view: methods of the parents, calling our utilities too."""
+
+    def __init__(self, kind: type | None = None, of: Any = None) -> None:
+        if kind is None:  # as Python finds both: the class that the method was written in, and its first argument
+            frame = sys._getframe(1)
+            kind, of = frame.f_locals["__class__"], frame.f_locals[frame.f_code.co_varnames[0]]
+        self._kind, self._of = kind, of
+
+    def __getattr__(self, name: str) -> Any:
+        from enfa.nn.bag.convs import with_pairs
+
+        found = getattr(super(self._kind, self._of), name)  # type: ignore[arg-type]
+        if not isinstance(getattr(found, "__func__", None), FunctionType):
+            return found
+        method = MethodType(_rebound(found.__func__, {}), self._of)
+        return with_pairs(method) if name == "forward" and isinstance(self._of, MessagePassing) else method
+
+
 def _rebound(function: FunctionType, done: dict[int, Any]) -> Any:
     """The same function, calling our utilities where it calls PyG's; itself where it calls none."""
     if id(function) in done:
         return done[id(function)]
     done[id(function)] = function  # one that calls itself
-    changed = {}
-    for name in _names(function.__code__) & function.__globals__.keys():
+    names = _names(function.__code__)
+    changed: dict[str, Any] = {"super": _Super} if "super" in names and "__class__" in function.__code__.co_freevars else {}
+    for name in names & function.__globals__.keys():
         old = function.__globals__[name]
         new = _replaced(old, done)
         if new is not old:
@@ -103,7 +129,7 @@ def _rebound(function: FunctionType, done: dict[int, Any]) -> Any:
     if changed:
         space = {**function.__globals__, **changed}
         new = FunctionType(function.__code__, space, function.__name__, function.__defaults__, function.__closure__)
-        new.__kwdefaults__ = function.__kwdefaults__
+        new.__kwdefaults__, new.__annotations__ = function.__kwdefaults__, function.__annotations__
         done[id(function)] = new
     return done[id(function)]
 
