@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import enfa
 from enfa.datasets import SmilesStream, from_smiles
 from enfa.datasets import stream as by_name
 
@@ -32,7 +33,7 @@ def test_tables_are_those_that_training_reads(tmp_path: Path, name: str, mark: s
 def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("smiles,logp\nCCO,high\n")
     with pytest.raises(ValueError, match=r"a\.csv, line 2: expected a number in column 'logp', got 'high'"):
-        list(SmilesStream(tmp_path / "a.csv", ["logp"]).lines())
+        list(SmilesStream(tmp_path / "a.csv", ["logp"]))
     with pytest.raises(ValueError, match="expected a column 'heat', got smiles, logp"):
         list(SmilesStream(tmp_path / "a.csv", ["heat"]).lines())
     (tmp_path / "a.csv").write_text("smiles,logP,LogP\nCCO,1,2\n")
@@ -41,9 +42,9 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="expected a column 'heat', got smiles, logP, LogP"):
         list(SmilesStream(tmp_path / "a.csv", ["heat"]).lines())
     for line in ("CCO", "CCO,1,2"):  # a cell that is missing is no label that was not measured
-        (tmp_path / "a.csv").write_text(f"smiles,logp\nCC,1\n{line}\n")
-        with pytest.raises(ValueError, match=r"a\.csv, line 3: expected 2 columns, as in the header, got another number"):
-            list(SmilesStream(tmp_path / "a.csv", ["logp"]).lines())
+        (tmp_path / "a.csv").write_text(f"smiles,logp\n{line}\nCC,1\n")
+        with pytest.raises(ValueError, match=r"a\.csv, line 2: expected 2 columns, as in the header, got another number"):
+            list(SmilesStream(tmp_path / "a.csv", ["logp"]))
     with pytest.raises(ValueError, match=r"expected a \.csv or \.tsv file"):
         SmilesStream(tmp_path / "a.smi", ["heat"])
     (tmp_path / "a.smi").write_bytes(b"\xff\xfe")
@@ -68,3 +69,24 @@ def test_a_mark_that_excel_begins_files_with_is_no_part_of_a_name(tmp_path: Path
         (tmp_path / name).write_text("\ufeff" + text, encoding="utf-8")
         ((_, smiles, _),) = SmilesStream(tmp_path / name).lines()
         assert smiles == "CCO"
+
+
+def test_lines_that_cannot_be_read_are_left_out_where_that_is_asked_for(tmp_path: Path) -> None:
+    pytest.importorskip("rdkit", reason="rdkit is not installed")
+    (tmp_path / "a.csv").write_text("smiles,logp\nCCO,1\nC(,2\nCC,high\nCCC\n,3\nCCCC,\n")
+    found = list(SmilesStream(tmp_path / "a.csv", ["logp"], skip_bad=True))
+    assert [(graph.line, graph.num_nodes) for graph in found] == [(2, 3), (7, 4)]
+    with pytest.raises(ValueError, match=r"line 3: expected a molecule, got the SMILES .*; --skip-bad .* leaves such lines out"):
+        list(SmilesStream(tmp_path / "a.csv", ["logp"]))
+    given = by_name(tmp_path / "a.csv", labels=["logp"], skip_bad=True)
+    model = enfa.DSGNN(list(enfa.datasets.ATOM_CHANNELS), 4, 1, 1)
+    for size, shards in ((3, 2), (9, 1)):
+        with pytest.warns(UserWarning, match="4 of 6 lines could not be read and were left out: the attribute 'line'"):
+            enfa.compile(given, enfa.NodeMarking(), model, out=tmp_path / f"{size}", shard_size=size, workers=1, progress=False)
+        opened = enfa.ShardedDataset.open(tmp_path / f"{size}")
+        assert len(opened) == 2 and len(opened.shards) == shards
+        assert opened[[0, 1]].graph_attr["line"].tolist() == [2, 7]
+    with pytest.raises(ValueError, match="Expected a graph among the 2 from number 2 on, got none that can be read"):
+        enfa.compile(given, enfa.NodeMarking(), model, out=tmp_path / "2", shard_size=2, workers=1, progress=False)
+    with pytest.raises(ValueError, match="Expected a text file of molecules"):
+        by_name("PROTEINS", skip_bad=True)

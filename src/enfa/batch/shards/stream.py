@@ -49,7 +49,12 @@ class Deferred:
     first: int
 
     def load(self) -> Block:
-        return _checked(self.source.graphs_of(self.raw), self.first, None)
+        graphs = self.source.graphs_of(self.raw)
+        if not graphs:
+            raise ValueError(
+                f"Expected a graph among the {len(self.raw)} from number {self.first} on, got none that can be read"
+            )
+        return _checked(graphs, self.first, None)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ alone: not on who compiles them, in which order, or how often that was interrupt
 """
 
 import hashlib
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import chain
@@ -96,17 +97,21 @@ def write_shards(
     folder, (sizes, total) = Folder(out), shard_sizes(dataset, shards, shard_size)
     run = engine_of(engine, workers, folder)  # what is wrong with it is said before any work
     stream = blocks(dataset, sizes)
-    first = next(stream, None)
-    if first is None:
+    begun = next(stream, None)
+    if begun is None:
         raise ValueError("Expected at least one graph, got none")
-    first = first.load()
+    first = begun.load()
     agreed = agree(first)
     size = None if shards is not None else SIZE if shard_size is None else shard_size
     wanted = agreed.manifest(size, [])
     known, done = _known(folder, wanted), {}
 
+    given = len(begun.raw) if isinstance(begun, Deferred) else 0
+
     def tasks() -> Iterator[Task]:
+        nonlocal given
         for number, block in enumerate(chain([first], stream)):
+            given += len(block.raw) if isinstance(block, Deferred) else 0
             yield agreed, folder, number, block, known.get(shard_name(number))
 
     columns = (TextColumn("compiling"), BarColumn(), TextColumn("{task.completed} of {task.fields[of]} graphs"),
@@ -124,6 +129,12 @@ def write_shards(
             f"another"
         )
     manifest = _in_order(agreed, size, done)
+    if given > manifest.graphs:
+        warnings.warn(
+            f"{given - manifest.graphs:,} of {given:,} lines could not be read and were left out: the attribute 'line' has the "
+            f"numbers of the others",
+            stacklevel=2,
+        )
     manifest.write(folder)
     folder.remove(UNFINISHED)
     return manifest

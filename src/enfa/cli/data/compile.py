@@ -43,6 +43,7 @@ def compile(
     ] = "local",
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; as many as there are cores by default.")] = None,
     labels: Annotated[str, typer.Option(help="Columns of a .csv or .tsv file to learn from, with commas between them.")] = "",
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out lines of molecules that cannot be read.")] = False,
     root: Annotated[
         Path, typer.Option(envvar="ENFA_DATA", help="Folder of raw data, which may be downloaded, or of NAME.npz.")
     ] = Path("data"),
@@ -55,7 +56,7 @@ def compile(
     rule = policy_of(policy)
     if model not in MODELS:
         raise unknown("the model", model, MODELS)
-    graphs: Any = stream(dataset, root, labels=words(labels))
+    graphs: Any = stream(dataset, root, labels=words(labels), skip_bad=skip_bad)
     sizes, _ = shard_sizes(graphs, shards, shard_size)
     made = _model(next(blocks(graphs, sizes), None), rule, Config(dataset=dataset, model=model, num_layers=layers, conv=conv))
     found = compile_dataset(

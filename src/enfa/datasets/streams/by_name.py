@@ -20,15 +20,20 @@ __all__ = ["stream"]
 _TEXT = (".smi", ".smiles", ".txt")
 
 
-def stream(name: str | Path, root: str | Path = "data", *, labels: Sequence[str] = ()) -> Iterable[Data]:
+def stream(
+    name: str | Path, root: str | Path = "data", *, labels: Sequence[str] = (), skip_bad: bool = False
+) -> Iterable[Data]:
     """The graphs of a dataset, in the order in which :func:`enfa.datasets.load` or ``from_npz`` has them, for ``enfa.compile``.
 
     ``name`` is a benchmark's, an ``.npz`` file, or a text file of SMILES strings (.csv, .tsv, .smi, .smiles, .txt), of which
-    ``labels`` names the columns to learn from. Files are read block by block; benchmarks that exist as raw files only, at once.
+    ``labels`` names the columns to learn from, and ``skip_bad`` leaves out lines that cannot be read. Files are read block by
+    block; benchmarks that exist as raw files only, at once.
     """
     path = Path(name)
     if is_table(path) or path.suffix in _TEXT:
-        return SmilesStream(path, labels)
+        return SmilesStream(path, labels, skip_bad)
+    if skip_bad:
+        raise ValueError(f"Expected a text file of molecules, of which lines may be left out, with skip_bad, got {name}")
     if labels:
         raise ValueError(f"Expected a .csv or .tsv file, in which columns have names, with labels={list(labels)}, got {name}")
     if path.suffix == ".npz":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 
 import torch
@@ -18,7 +18,7 @@ from enfa.datasets.own.table import delimiter_of
 
 __all__ = ["SmilesStream"]
 
-Line = tuple[int, str, list[float]]  # its number, the SMILES, the labels
+Line = tuple[int, str, list[float] | ValueError]  # its number, the SMILES, the labels, or why it cannot be read
 
 
 class SmilesStream:
@@ -26,11 +26,13 @@ class SmilesStream:
     the first word of every line.
 
     ``labels`` names columns of numbers, of which each molecule's ``y`` [1, T] is made; a blank is NaN, "not measured".
-    The graphs are those of :func:`enfa.datasets.from_smiles`; :func:`enfa.compile` makes them in its workers.
+    The graphs are those of :func:`enfa.datasets.from_smiles`; :func:`enfa.compile` makes them in its workers. The first line
+    that cannot be read is refused; with ``skip_bad`` all such are left out, and the attribute ``line`` of each graph is the
+    number of its line, counted from 1.
     """
 
-    def __init__(self, path: str | Path, labels: Sequence[str] = ()) -> None:
-        self.path, self.labels = Path(path), tuple(labels)
+    def __init__(self, path: str | Path, labels: Sequence[str] = (), skip_bad: bool = False) -> None:
+        self.path, self.labels, self.skip_bad = Path(path), tuple(labels), skip_bad
         if self.labels and not is_table(self.path):
             raise ValueError(
                 f"{self.path}: expected a .csv or .tsv file, in which columns have names, got labels={list(labels)}"
@@ -55,23 +57,22 @@ class SmilesStream:
                         raise ValueError(f"{self.path}: expected one column {name!r}, got {times}")
                 columns = [names[name.lower()] for name in self.labels]
                 for row in rows:
-                    if None in row or None in row.values():  # more cells than the header, or fewer: which is which?
-                        where = f"{self.path}, line {rows.line_num}"
-                        raise ValueError(f"{where}: expected {len(given)} columns, as in the header, got another number")
-                    yield (
-                        rows.line_num,
-                        (row[names[molecules]] or "").strip(),
-                        [self._number(row, c, rows.line_num) for c in columns],
-                    )
+                    yield (rows.line_num, (row[names[molecules]] or "").strip(), self._labels(row, columns, len(given)))
         except UnicodeDecodeError as error:
             raise ValueError(f"{self.path} is not a text file of SMILES strings") from error
 
-    def _number(self, row: dict[str, str], column: str, line: int) -> float:
-        text = (row[column] or "").strip()
-        try:
-            return float("nan") if text.lower() in BLANK else float(text)
-        except ValueError as error:
-            raise ValueError(f"{self.path}, line {line}: expected a number in column {column!r}, got {text!r}") from error
+    @staticmethod
+    def _labels(row: dict[str, str], columns: Sequence[str], count: int) -> list[float] | ValueError:
+        if None in row or None in row.values():  # more cells than the header, or fewer: which is which?
+            return ValueError(f"expected {count} columns, as in the header, got another number")
+        found = []
+        for column in columns:
+            text = row[column].strip()
+            try:
+                found.append(float("nan") if text.lower() in BLANK else float(text))
+            except ValueError:
+                return ValueError(f"expected a number in column {column!r}, got {text!r}")
+        return found
 
     def raw_blocks(self, sizes: Iterable[int]) -> Iterator[list[Line]]:
         """Lines of the given numbers of molecules, the last block maybe smaller."""
@@ -87,14 +88,29 @@ class SmilesStream:
         found = []
         for number, text, values in raw:
             try:
-                (graph,) = from_smiles([text])
+                graph = self._graph(text, values)
             except ValueError as error:
-                raise ValueError(f"{self.path}, line {number}: expected a molecule, got the SMILES {text!r}") from error
-            if values:
-                graph.y = torch.tensor([values])
+                if self.skip_bad:
+                    continue
+                skip = "--skip-bad (in Python, skip_bad=True) leaves such lines out"
+                raise ValueError(f"{self.path}, line {number}: {error}; {skip}") from error
+            if self.skip_bad:
+                graph.line = number
             found.append(graph)
         return found
 
+    @staticmethod
+    def _graph(text: str, values: list[float] | ValueError) -> Data:
+        if isinstance(values, ValueError):
+            raise values
+        try:
+            (graph,) = from_smiles([text])
+        except ValueError as error:
+            raise ValueError(f"expected a molecule, got the SMILES {text!r}") from error
+        if values:
+            graph.y = torch.tensor([values])
+        return graph
+
     def __iter__(self) -> Iterator[Data]:
-        for line in self.lines():
-            yield from self.graphs_of([line])
+        for block in self.raw_blocks(repeat(256)):
+            yield from self.graphs_of(block)

@@ -42,7 +42,8 @@ def view(module: nn.Module, memo: dict[int, nn.Module] | None = None) -> Any:
             new.__dict__[name] = MethodType(changed, new)
     for name, own in module.__dict__.items():  # such as those of PyG's Sequential
         if isinstance(own, MethodType) and own.__self__ is module:
-            new.__dict__[name] = MethodType(_rebound(own.__func__, {}), new)
+            function: Any = own.__func__
+            new.__dict__[name] = MethodType(_rebound(function, {}) if isinstance(function, FunctionType) else function, new)
         elif isinstance(own, FunctionType):
             new.__dict__[name] = _replaced(own, {})
     if isinstance(module, MessagePassing):
