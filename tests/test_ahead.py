@@ -1,5 +1,6 @@
 import inspect
 import runpy
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -25,7 +26,7 @@ def cold(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[
     monkeypatch.setenv("ENFA_CACHE", str(tmp_path))
     monkeypatch.setenv("ENFA_AHEAD", "1")
     monkeypatch.setattr(ahead, "_done", False)
-    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.setattr(ahead, "_cores", lambda: 2)
     ahead._mark.cache_clear()
     yield told
     ahead._mark.cache_clear()
@@ -80,11 +81,44 @@ def test_processes_that_hang_are_no_error(cold: Callable[[str], Path], monkeypat
 
 def test_nothing_is_begun_where_nobody_wants_it(cold: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     cold("false")
-    for name, value in (("ENFA_AHEAD", "0"), ("NUMBA_CACHE_DIR", "there")):
+    for name, value in (("ENFA_AHEAD", "0"), ("NUMBA_CACHE_DIR", "there"), ("LOCAL_RANK", "1")):
         ahead._mark.cache_clear()
         with monkeypatch.context() as patch:
             patch.setenv(name, value)
             assert ahead._mark() is None
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    ahead._mark.cache_clear()
+    assert ahead._mark() is None
+
+
+def test_a_python_that_is_not_there_is_no_error(cold: Callable[[str], Path]) -> None:
+    mark = cold("/nonexistent/python")
+    ahead.ready()
+    assert not mark.exists() and ahead._done
+
+
+def test_a_folder_that_is_gone_is_no_error(cold: Callable[[str], Path], tmp_path: Path) -> None:
+    mark = cold("true")
+    ahead.begin()
+    shutil.rmtree(tmp_path / "numba")
+    ahead.ready()
+    assert not mark.exists() and ahead._done
+
+
+def test_nothing_of_the_folder_that_it_runs_in_is_imported(
+    cold: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    mark = cold(sys.executable)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "platform.py").write_text("raise SystemExit(3)\n")
+    monkeypatch.setattr(ahead, "MOST", 1)
+    ahead.begin()
+    for process in ahead._begun:
+        with pytest.raises(subprocess.TimeoutExpired):  # it is at work, and has not ended at once
+            process.wait(1)
+        process.kill()
+    ahead.ready()
+    assert not mark.exists()
 
 
 def test_a_kernel_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

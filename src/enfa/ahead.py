@@ -15,6 +15,8 @@ import os
 import platform
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
@@ -60,9 +62,11 @@ def _processor() -> str:
 def _mark() -> Path | None:
     """The file that marks them as compiled; None where they cannot be kept, or ``ENFA_AHEAD`` is 0."""
     folder = numba_folder()
-    if folder is None or os.environ.get("ENFA_AHEAD") == "0" or (os.cpu_count() or 1) < 2 or not sys.executable:
+    if folder is None or os.environ.get("ENFA_AHEAD") == "0" or _cores() < 2:
         return None
-    if multiprocessing.parent_process() is not None:  # one of several that work side by side already
+    if not sys.executable or getattr(sys, "frozen", False):  # a program that Python is built into
+        return None
+    if multiprocessing.parent_process() is not None or os.environ.get("LOCAL_RANK", "0") != "0":  # one of several already
         return None
     return folder / f"ahead-{_fingerprint()}"
 
@@ -77,13 +81,19 @@ def begin() -> None:
         _done = True
         return
     _owner = os.getpid()
-    count = min(MOST, os.cpu_count() or 1)
-    path = os.pathsep.join([str(LIST.parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])])
-    for share in range(count):
-        command = [sys.executable, "-m", "enfa.ahead", str(share), str(count)]
-        quiet: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        _begun.append(subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path, "ENFA_AHEAD": "0"}, **quiet))
+    count = min(MOST, _cores())
+    given = [os.path.abspath(path) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(LIST.parents[1]), *given]), "ENFA_AHEAD": "0"}
+    # in a folder of ours, because Python would import whatever lies in the user's
+    quiet: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": mark.parent}
     atexit.register(_end)
+    try:
+        for share in range(count):
+            _begun.append(subprocess.Popen([sys.executable, "-m", "enfa.ahead", str(share), str(count)], env=env, **quiet))
+    except OSError:  # no such program, or no more processes: this one compiles what it needs
+        _end()
+        _begun.clear()
+        _done = True
 
 
 def ready() -> None:
@@ -93,16 +103,23 @@ def ready() -> None:
         return
     begin()
     if _begun and os.getpid() == _owner:
-        codes, mark = [_code(process) for process in _begun], _mark()
+        deadline = time.monotonic() + PATIENCE
+        codes, mark = [_code(process, deadline) for process in _begun], _mark()
         if not any(codes) and mark is not None:
-            mark.touch()
+            with suppress(OSError):  # somebody has emptied the folder
+                mark.touch()
         _begun.clear()
     _done = True
 
 
-def _code(process: subprocess.Popen) -> int:
+def _cores() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _code(process: subprocess.Popen, deadline: float) -> int:
     try:
-        return process.wait(PATIENCE)
+        return process.wait(max(0.0, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
         process.terminate()
         return 1

@@ -8,18 +8,20 @@ import io
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from enfa.plan.derived.pack import Layout, places, views, write_all
+from enfa.plan.table import Plan
 
 __all__ = ["Sending", "received"]
 
 
-class _Pickler(pickle.Pickler):
-    """Notes tensors, each once, instead of writing them."""
+class _Pickler(ForkingPickler):
+    """Notes ordinary tensors, each once, instead of writing them. Others go the way that PyTorch has for them."""
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
@@ -27,10 +29,10 @@ class _Pickler(pickle.Pickler):
         self._numbers: dict[int, int] = {}
 
     def persistent_id(self, found: Any) -> int | None:
-        if not isinstance(found, Tensor) or found.is_meta:
+        if type(found) is not Tensor or found.device.type != "cpu" or found.layout != torch.strided:
             return None
-        if found.requires_grad:
-            raise ValueError("Expected batches without gradients from worker processes, got a tensor with requires_grad=True")
+        if found.requires_grad or found.is_quantized or found.is_nested or found.is_conj() or found.is_neg():
+            return None
         number = self._numbers.setdefault(id(found), len(self.tensors))
         if number == len(self.tensors):
             self.tensors.append(found)
@@ -89,7 +91,8 @@ def received(batches: Iterable[Any]) -> Iterator[Any]:
 
 def _opened(sent: _Sent) -> Any:
     found = _Unpickler(io.BytesIO(sent.rest), list(views(sent.block, sent.layout))).load()
-    for name in ("y", "graph_ids"):  # what loops keep: they would keep the whole block
-        if isinstance(getattr(found, name, None), Tensor):
-            setattr(found, name, getattr(found, name).clone())
+    if isinstance(found, Plan):
+        for name in ("y", "graph_ids"):  # what loops keep: they would keep the whole block
+            if isinstance(getattr(found, name), Tensor):
+                setattr(found, name, getattr(found, name).clone())
     return found

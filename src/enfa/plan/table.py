@@ -88,6 +88,10 @@ class Table(Arrays):
         return [index for index in found if index is not None]
 
 
+def _alone(array: Tensor) -> Tensor:
+    return array if array.is_meta or array.untyped_storage().nbytes() == array.nbytes else array.clone()
+
+
 @dataclass(eq=False)
 class Plan(Arrays):
     """Tables 0, 1, … for a list of graphs, one for each step of a program."""
@@ -154,6 +158,12 @@ class Plan(Arrays):
             edges=[len(part.in_row) for part in links],
             bytes=sum(t.numel() * t.element_size() for t in self.tensors(cached=False)),
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Where arrays are parts of one block, each alone: saved as they are, all of them would take the block along."""
+        if _alone(self.feature) is self.feature:
+            return self.__dict__
+        return {**self.__dict__, **self.map(_alone).__dict__}
 
     def __repr__(self) -> str:
         rows = " ".join(str(self.num_rows(number)) for number in range(len(self.tables)))

@@ -97,10 +97,11 @@ def _run(config: dict[str, Any], deadline: float | None, progress: bool = False)
 def _processes(count: int) -> ProcessPoolExecutor:
     """Spawned, because this one may have used CUDA. Left to themselves, they would spawn, too, what they start: then every
     worker of their loaders imports everything anew."""
-    return ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _begin, (multiprocessing.get_start_method(),))
+    method = multiprocessing.get_start_method(allow_none=True)  # asking otherwise would choose one, for good
+    return ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _begin, (method,))
 
 
-def _begin(method: str) -> None:
+def _begin(method: str | None) -> None:
     multiprocessing.set_start_method(method, force=True)
 
 

@@ -82,7 +82,7 @@ def test_refuses(tmp_path: Path) -> None:
         (torch.arange(12), {"metric": "ap"}, "the metric of a multiclass task is accuracy"),
         (torch.arange(12), {"splits": {"train": [0, 1], "valid": [2]}}, "expected the splits"),
         (torch.arange(12), {"splits": {"train": [0], "valid": [2], "test": [12]}}, "positions from 0 to 11, got 12 to 12"),
-        (torch.arange(12)[:, None] / 4, {}, "expected graph 1 to have 0, 1 or NaN"),
+        (torch.arange(12)[:, None] / 4, {}, "have 0, 1 or NaN.*; for numbers to predict, give metric='mae'"),
         (torch.arange(12), {"in_channels": [300, 400]}, "column 0 of x has 300 categories, got number"),
     ],
 )
@@ -106,9 +106,15 @@ def test_arrays_that_nothing_would_read_are_refused(tmp_path: Path, more: dict, 
     to_npz(graphs(torch.arange(12) % 2), tmp_path / "a.npz")
     with np.load(tmp_path / "a.npz") as file:
         arrays = dict(file)
-    np.savez(tmp_path / "b.npz", **arrays, other=1)
+    others = ("other", "categories", "edge_label", "num_nodes_max", "class", "X")
+    np.savez(tmp_path / "b.npz", **arrays, split_train_0=0)
+    assert len(graphs_from_npz(tmp_path / "b.npz")) == 12
+    with pytest.raises(ValueError, match="expected the splits"):
+        from_npz(tmp_path / "b.npz")
+    np.savez(tmp_path / "b.npz", **arrays, **dict.fromkeys(others, np.ones(1)))
     assert len(from_npz(tmp_path / "b.npz")) == len(graphs_from_npz(tmp_path / "b.npz")) == 12
-    np.savez(tmp_path / "b.npz", **arrays, **{key: np.full(len(arrays["x"]), value) for key, value in more.items()})
+    new = {key: np.full(len(arrays["x"]), value) for key, value in more.items()}
+    np.savez(tmp_path / "b.npz", **{k: v for k, v in arrays.items() if k != "x" or "X" not in more}, **new)
     for read in (from_npz, graphs_from_npz):
         with pytest.raises(ValueError, match=why):
             read(tmp_path / "b.npz")

@@ -76,7 +76,9 @@ def test_lines_that_cannot_be_read_are_left_out_where_that_is_asked_for(tmp_path
     (tmp_path / "a.csv").write_text("smiles,logp\nCCO,1\nC(,2\nCC,high\nCCC\n,3\nCCCC,\n")
     found = list(SmilesStream(tmp_path / "a.csv", ["logp"], skip_bad=True))
     assert [(graph.line, graph.num_nodes) for graph in found] == [(2, 3), (7, 4)]
-    with pytest.raises(ValueError, match=r"line 3: expected a molecule, got the SMILES .*; --skip-bad .* leaves such lines out"):
+    with pytest.raises(
+        ValueError, match=r"line 3: expected a molecule, got the SMILES .*; --skip-bad .* leaves such lines out"
+    ):
         list(SmilesStream(tmp_path / "a.csv", ["logp"]))
     given = by_name(tmp_path / "a.csv", labels=["logp"], skip_bad=True)
     model = enfa.DSGNN(list(enfa.datasets.ATOM_CHANNELS), 4, 1, 1)

@@ -1,5 +1,7 @@
 """What plain PyTorch and PyG do with a user's module, and plans of every kind alike might not."""
 
+import copy
+import io
 from collections.abc import Callable
 
 import pytest
@@ -109,18 +111,131 @@ def test_attributes_that_a_lifted_model_sets_are_its_own() -> None:
     torch.testing.assert_close(second, 2 * first)
 
 
-class Part(nn.Module):
-    def __init__(self) -> None:
+class Writing(nn.Module):
+    """``h += conv(h)``, and ``act`` before it."""
+
+    def __init__(self, act: Callable) -> None:
         super().__init__()
-        self.conv = GINConv(nn.Linear(1, 1))
+        self.act, self.conv = act, GraphConv(4, 4)
 
     def forward(self, bag: enfa.Bag) -> torch.Tensor:
-        h = bag.x * 1
-        part = h[:, :1]
-        part += bag.propagate(self.conv, h[:, 1:2])
-        return bag.pool(bag.pool(h, "sum"), "sum")
+        h = self.act(torch.cat([bag.x, bag.mark], 1) * 1)
+        kept, h = h if isinstance(h, tuple) else (None, h)
+        h += bag.propagate(self.conv, h)
+        out = bag.pool(h, "sum")
+        return bag.pool(out if kept is None else torch.cat([out, bag.pool(kept, "sum")], 1), "sum")
 
 
-def test_writing_later_rows_into_a_part_is_refused() -> None:
-    with pytest.raises(TypeError, match="a part of other Rows"):
-        enfa.make_plan(random_graphs(2, nodes=5, channels=3), enfa.NodeMarking(), Part())
+def _beside(h: enfa.Rows) -> tuple[enfa.Rows, enfa.Rows]:
+    one, other = torch.cat([h, h], 1).chunk(2, 1)
+    return one, other
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda h: h.view(-1, 2, 2).flatten(1), lambda h: h.unsqueeze(1).squeeze(1), lambda h: h.detach().contiguous(),
+        lambda h: torch.cat([h, h], 1)[:, :4], lambda h: torch.cat([h, h], 1).chunk(2, 1)[0], lambda h: (h.clone(), h), _beside,
+        lambda h: (h * 2, h), lambda h: (h.view(-1, 2, 2).relu().flatten(1), h),
+    ],
+)  # fmt: skip
+def test_later_rows_are_written_where_nobody_else_reads(act: Callable) -> None:
+    graphs = random_graphs(3, nodes=6, channels=3)
+    enfa.testing.assert_same_as_full(Writing(act), enfa.NodeMarking(), graphs)
+    model = Writing(act)
+    whole = [g.clone() for g in graphs]
+    for g in whole:
+        g.x = torch.cat([g.x, torch.zeros(g.num_nodes, 1)], 1)
+    found = model(enfa.make_plan(graphs, Whole(), model))
+    for g, row in zip(whole, found):
+        h = act(g.x * 1)
+        kept, h = h if isinstance(h, tuple) else (None, h)
+        h = h + model.conv(h, g.edge_index)
+        torch.testing.assert_close(row, torch.cat([h] if kept is None else [h, kept], 1).sum(0))
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda h: (h, h.view(-1, 4)), lambda h: (h, h[:, :4]), lambda h: (h.view(-1, 2, 2), h), lambda h: (h.detach(), h),
+        lambda h: (h.contiguous(), h), lambda h: (h.float(), h), lambda h: (h.to("cpu"), h), lambda h: (h[:, 1:3], h),
+        lambda h: (h[:, :3], h[:, :4]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("inference", [False, True])
+def test_later_rows_are_not_written_into_memory_that_others_read(act: Callable, inference: bool) -> None:
+    def wide(h: enfa.Rows) -> tuple[enfa.Rows, enfa.Rows]:
+        kept, h = act(h)
+        return kept.flatten(1), h
+
+    with torch.inference_mode(inference), pytest.raises(TypeError, match="memory others share"):
+        enfa.make_plan(random_graphs(2, nodes=5, channels=3), enfa.NodeMarking(), Writing(act if inference else wide))
+
+
+class Remembering(nn.Module):
+    """Sets attributes of all kinds in ``forward``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm, self.order = GINConv(nn.Linear(4, 4)), nn.BatchNorm1d(4), None
+        self.passes, self.seen = 0, []
+        self.register_buffer("times", torch.zeros(()))
+        self.register_buffer("sparse", torch.eye(3).to_sparse())
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
+        self.passes += 1
+        self.times = self.times + 1
+        if self.order is None:
+            self.order = [self.conv]
+        self.seen.append(self.norm)
+        for conv in self.order:
+            x = conv(x, edge_index)
+        self.embedding = self.norm(x)
+        return global_add_pool(self.embedding, batch)
+
+
+def test_tracing_leaves_a_model_as_it_was() -> None:
+    graphs, model = random_graphs(3, nodes=5, channels=3), Remembering()
+    lifted = enfa.lift(model)
+    before = {name: value for name, value in vars(model).items() if name[0] != "_"}
+    plan = enfa.make_plan(graphs, enfa.NodeMarking(), lifted)
+    assert {name: value for name, value in vars(model).items() if name[0] != "_"} == before
+    assert not model.seen and model.times == 0 and model.training
+    lifted(plan)
+    assert model.order == [model.conv] and model.seen == [model.norm] and model.passes == model.times == 1
+    start = model.norm.running_mean.clone()
+    lifted(plan)  # by the list that the first pass has made
+    assert not torch.equal(start, model.norm.running_mean)  # in training mode
+    model.order[0](torch.randn(3, 4), torch.tensor([[0, 1], [1, 2]]))  # a conv, and no view of one
+    with torch.no_grad():
+        lifted(plan)
+    again = copy.deepcopy(lifted)
+    assert torch.equal(again.model.embedding.value, model.embedding.value)
+    with pytest.raises(TypeError, match="belong to their plan and cannot be saved"):
+        torch.save(lifted, io.BytesIO())
+
+
+@pytest.mark.parametrize("where", ["conv", "conv.nn"])
+@pytest.mark.parametrize("which", ["full_backward_hook", "full_backward_pre_hook"])
+def test_backward_hooks_that_would_not_run_are_refused(where: str, which: str) -> None:
+    model = Net(GINConv(nn.Linear(3, 4)))
+    getattr(model.get_submodule(where), f"register_{which}")(lambda *_: None)
+    with pytest.raises(TypeError, match="has a backward hook"):
+        enfa.make_plan(random_graphs(2, nodes=5, channels=3), Whole(), model)
+
+
+def test_backward_hooks_behind_the_last_pool_run() -> None:
+    called = []
+
+    class Headed(Net):
+        def __init__(self) -> None:
+            super().__init__(GINConv(nn.Linear(3, 4)))
+            self.head = nn.Linear(4, 1)
+
+        def forward(self, bag: enfa.Bag) -> torch.Tensor:
+            return self.head(super().forward(bag))
+
+    model = Headed()
+    model.head.register_full_backward_hook(lambda *_: called.append(1))
+    model(enfa.make_plan(random_graphs(2, nodes=5, channels=3), Whole(), model)).sum().backward()
+    assert called == [1]

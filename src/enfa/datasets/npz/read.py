@@ -34,6 +34,7 @@ KNOWN = {
 }  # fmt: skip
 
 
+_OTHERS = {"categories"}  # of BREC's pairs
 Need = Literal["features", "directions"]
 
 
@@ -49,9 +50,13 @@ def check_needs(path: Path, arrays: Mapping[str, np.ndarray], needs: Sequence[Ne
 
 
 def check_names(path: Path, arrays: Mapping[str, np.ndarray], known: Collection[str] = KNOWN) -> None:
-    """Refuse arrays that would be left unread by mistake: others than these are left alone, but not what looks like one."""
-    for key in sorted(arrays.keys() - set(known)):
-        close = difflib.get_close_matches(key.lower(), sorted(known), n=1, cutoff=0.8)
+    """Refuse arrays that would be left unread by mistake: others than these are left alone, but not what looks like one that
+    is not there."""
+    absent = sorted(set(known) - arrays.keys() - {"targets", "classes"})  # which are names only
+    for key in sorted(arrays.keys() - set(known) - _OTHERS):
+        if key.startswith("split_"):
+            continue  # which parts there are is checked where they are read
+        close = difflib.get_close_matches(key.lower(), absent, n=1, cutoff=0.9)
         if close:
             raise ValueError(f"{path}: expected an array {close[0]!r}, got {key!r}, which nothing reads")
         if key in ("edge_weight", "x_cat"):

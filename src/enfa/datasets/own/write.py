@@ -68,7 +68,7 @@ def to_npz(
     for part, positions in (splits or {}).items():
         arrays[f"split_{part}"] = np.asarray(positions)
     if graphs[0].get("y") is not None:
-        from_arrays(path, arrays)  # what could not be read again is refused
+        _check(path, arrays)
     path.parent.mkdir(parents=True, exist_ok=True)
     file = io.BytesIO()
     np.savez_compressed(file, **{key: _small(value) for key, value in arrays.items()})  # type: ignore[arg-type]
@@ -81,3 +81,17 @@ def _small(values: np.ndarray) -> np.ndarray:
         return values
     low, high = int(values.min()), int(values.max())
     return values.astype(np.promote_types(np.min_scalar_type(low), np.min_scalar_type(high)))
+
+
+def _check(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    """Refuse what could not be read again."""
+    try:
+        from_arrays(path, arrays)
+    except ValueError as error:
+        try:
+            if "metric" in arrays:
+                raise
+            from_arrays(path, arrays, metric="mae")
+        except ValueError:
+            raise error from None
+        raise ValueError(f"{error}; for numbers to predict, give metric='mae', 'mse' or 'r2'") from error

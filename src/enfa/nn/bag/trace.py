@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_pre_hook
 from torch_geometric.data import Data
 
 from enfa.edits import Policy
@@ -16,6 +19,7 @@ from enfa.edits.check import edits_by
 from enfa.graphs import GraphSet, check_graphs
 from enfa.graphs.attributes import graph_attributes
 from enfa.nn.bag.bag import Bag
+from enfa.nn.cuda.boxes import put_back
 from enfa.nn.rowwise.rows import Rows
 from enfa.plan.arrays import tensor
 from enfa.plan.check import check_step
@@ -97,8 +101,7 @@ def _small(graphs: GraphSet, place: int | None = None) -> tuple[GraphSet, int]:
 def trace(
     model: nn.Module, graphs: Sequence[Data] | GraphSet, policy: Policy, graph_attr: dict[str, Tensor] | None = None
 ) -> Program:
-    """The steps that a model asks for. It is run in evaluation mode, without gradients; its mode and buffers stay as
-    they were.
+    """The steps that a model asks for. It is run in evaluation mode, without gradients, and stays as it was.
 
     The smallest of the graphs is enough: what a model asks may depend neither on sizes nor on values. What it asks while it
     is trained must be the same; where it is not, running it on a plan says so. ``graph_attr``: what ``bag.graph_attr`` is made
@@ -137,19 +140,51 @@ def traced(model: nn.Module, graphs: GraphSet, policy: Policy, graph_attr: dict[
     bag = in_precision_of(model, bag if device.type == "cpu" else bag.to(device))
     bag.written, bag.policy, bag.needs, bag.of_graph = written, repr(policy), set(), torch.zeros_like(bag.feature)
     bag.dropout = bag.loopless = bag.apart = bag.counted = False
-    training = [m for m in model.modules() if m.training]
-    buffers = [(buffer, buffer.clone()) for buffer in model.buffers() if not nn.parameter.is_lazy(buffer)]
-    model.eval()
-    try:
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            _check_output(model(bag), type(model).__name__)
-    finally:
-        for module in training:
-            module.training = True
-        for buffer, before in buffers:  # of a model that counts its calls
-            if not torch.equal(buffer, before):
-                buffer.detach().copy_(before)
+    with _as_it_was(model), _without_backward_hooks(), torch.no_grad(), torch.random.fork_rng(devices=[]):
+        model.eval()
+        _check_output(model(bag), type(model).__name__)
     return bag
+
+
+@contextmanager
+def _as_it_was(model: nn.Module) -> Iterator[None]:
+    """Put back what a pass changes in a model: its mode, buffers, attributes, and what is in lists and dictionaries that are
+    attributes. Modules that wait for a first pass (``nn.LazyLinear``) have had it."""
+    boxes, buffers = [], []
+    for module in model.modules():
+        held = (*module._parameters.values(), *module._buffers.values())
+        if any(t is not None and nn.parameter.is_lazy(t) for t in held):
+            continue
+        own: dict[str, Any] = module.__dict__
+        boxes += [own, *(value for value in own.values() if type(value) in (list, dict, set, OrderedDict))]
+        buffers += [(b, b._version, b.clone()) for b in module._buffers.values() if b is not None and not b.is_inference()]
+    before = [box.copy() for box in boxes]
+    try:
+        yield
+    finally:
+        for box, kept in zip(boxes, before):
+            put_back(box, kept)
+        for buffer, version, value in buffers:  # of a model that counts its calls
+            if buffer._version != version:
+                buffer.detach().copy_(value)
+
+
+@contextmanager
+def _without_backward_hooks() -> Iterator[None]:
+    """Refuse modules with such hooks that are called on Rows: PyTorch would not run them, because Rows are no tensors."""
+
+    def check(module: nn.Module, args: tuple[Any, ...]) -> None:
+        if (module._backward_hooks or module._backward_pre_hooks) and any(isinstance(arg, Rows) for arg in args):
+            raise TypeError(
+                f"{type(module).__name__} has a backward hook, but computes rows that stand for many: which ones, and so their "
+                f"gradients, depend on the plan. Remove it, or hook what acts on whole graphs, behind the last pool"
+            )
+
+    handle = register_module_forward_pre_hook(check)
+    try:
+        yield
+    finally:
+        handle.remove()
 
 
 def _check_output(out: Any, name: str) -> None:

@@ -46,6 +46,8 @@ def view(module: nn.Module, memo: dict[int, nn.Module] | None = None) -> Any:
             new.__dict__[name] = MethodType(_rebound(function, {}) if isinstance(function, FunctionType) else function, new)
         elif isinstance(own, FunctionType):
             new.__dict__[name] = _replaced(own, {})
+        elif type(own) in (list, tuple) and any(isinstance(part, nn.Module) for part in own):
+            new.__dict__[name] = type(own)(view(part, memo) if isinstance(part, nn.Module) else part for part in own)
     if isinstance(module, MessagePassing):
         _lift_messages(module, new)
     elif isinstance(module, Aggregation):
@@ -59,10 +61,29 @@ def run_view(module: nn.Module, *args: Any, **arguments: Any) -> Any:
     shown = view(module, memo)
     before = {key: dict(vars(new)) for key, new in memo.items()}
     out = shown(*args, **arguments)
-    for part in module.modules():
-        new, had = vars(memo[id(part)]) if id(part) in memo else {}, before.get(id(part), {})
-        vars(part).update({name: value for name, value in new.items() if name not in had or had[name] is not value})
+    parts = [(part, memo[id(part)]) for part in module.modules() if id(part) in memo]
+    known = {id(new): part for part, new in parts} | {id(new.pool): part for part, new in parts if isinstance(new, Pool)}
+    for part, new in parts:
+        had = before[id(part)]
+        for name, value in vars(new).items():
+            if name not in had or had[name] is not value:
+                vars(part)[name] = _original(value, known)
+            elif type(value) is list and value:  # to which a part may have been added
+                _original(value, known)
     return out
+
+
+def _original(value: Any, known: dict[int, nn.Module]) -> Any:
+    """The module that a view is of, and lists and dictionaries with modules instead of views."""
+    if id(value) in known:
+        return known[id(value)]
+    if type(value) is tuple:
+        return tuple(_original(part, known) for part in value)
+    if type(value) is list:
+        value[:] = [_original(part, known) for part in value]
+    elif type(value) is dict:
+        value.update({key: _original(part, known) for key, part in value.items()})
+    return value
 
 
 def _lift_messages(conv: MessagePassing, new: Any) -> None:

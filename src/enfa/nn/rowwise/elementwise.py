@@ -12,6 +12,7 @@ from enfa.nn.rowwise.fused import HeldSum
 from enfa.nn.rowwise.held import held_back, holds, settle
 from enfa.nn.rowwise.refusal import refuse
 from enfa.nn.rowwise.rows import Rows
+from enfa.nn.rowwise.sharing import sharers
 
 __all__ = ["ELEMENTWISE", "elementwise"]
 
@@ -93,9 +94,10 @@ def in_place(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str,
     if not isinstance(target, Rows):
         raise refuse(func, "writes Rows into a plain tensor", "write h + tensor, which makes new Rows")
     settle()
-    if target.bag.common([target, *rows_in((*args, *kwargs.values()))], func).number != target.number:
-        if target.value._is_view():
-            raise refuse(func, "writes rows of a later step into a part of other Rows", "write h + other, which makes new Rows")
+    later = target.bag.common([target, *rows_in((*args, *kwargs.values()))], func).number != target.number
+    if (later or name in PARTIAL) and sharers(target):
+        raise refuse(func, "makes new rows of Rows whose memory others share", "write h + other, which leaves them as they are")
+    if later:
         target.value = target.value.clone()  # where tables are numbered alike, nothing else makes a copy
     found = elementwise(func, name, args, kwargs)
     target.value, target.number = found.value, found.number

@@ -8,13 +8,16 @@ each row as often as it stands for something, and ``nn.Dropout`` draws a mask fo
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
+from weakref import ref
 
 import torch
 from torch import Tensor
 
 from enfa.nn.rowwise.refusal import check_gradients, refuse
+from enfa.nn.rowwise.sharing import MAY_SHARE, note_sharing
 
 if TYPE_CHECKING:
     from enfa.nn.bag.bag import Bag
@@ -77,15 +80,16 @@ class Rows:
     The last operations may be held back until their values are read (:mod:`enfa.nn.rowwise.held`).
     """
 
-    __slots__ = ("__weakref__", "_value", "activated", "bag", "held", "number")
+    __slots__ = ("__weakref__", "_value", "activated", "bag", "held", "number", "sharing")
     held: Held | None
+    sharing: list[ref[Rows]] | None  # those that share memory with others
     __array_ufunc__ = None  # so that numpy.float64(2) * h asks Rows
     is_nested = is_sparse = is_quantized = False
 
     def __init__(self, value: Tensor, bag: Bag, number: int) -> None:
         if not torch._C._is_fwd_grad_enabled():
             check_gradients()
-        self._value, self.bag, self.number, self.held, self.activated = value, bag, number, None, False
+        self._value, self.bag, self.number, self.held, self.activated, self.sharing = value, bag, number, None, False, None
 
     @property
     def value(self) -> Tensor:
@@ -176,7 +180,20 @@ class Rows:
         handler, name = found
         if kwargs and kwargs.get("out") is not None:
             raise refuse(func, "with out= writes into a tensor", "leave out= away")
-        return handler(func, name, args, kwargs)
+        result = handler(func, name, args, kwargs)
+        if name in MAY_SHARE:
+            note_sharing(args[0] if args else kwargs.get("input"), result)
+        return result
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Rows:
+        """Of the same plan, as an attribute of a model that is copied."""
+        return self.of(copy.deepcopy(self.value, memo))
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError(
+            f"{self!r} belong to their plan and cannot be saved: a model that keeps them as an attribute must let go of them "
+            f"before (None), or keep bag.each(h), which is a tensor"
+        )
 
     def __getattr__(self, name: str) -> Any:
         """Methods of tensors that act on each row by itself: ``h.relu()``."""
@@ -227,7 +244,7 @@ for _name in (
 for _name, _what in {
     "__bool__": "bool", "__float__": "float", "__int__": "int", "__complex__": "complex", "__index__": "index",
     "__iter__": "iteration", "__reversed__": "iteration", "__contains__": "in", "__len__": "len", "__array__": "array",
-    "__reduce_ex__": "copy", "__dlpack__": "dlpack", "__dlpack_device__": "dlpack",
+    "__dlpack__": "dlpack", "__dlpack_device__": "dlpack",
 }.items():  # fmt: skip
     setattr(Rows, _name, _refused(_what))
 Rows.__hash__ = object.__hash__  # type: ignore[assignment]
