@@ -153,7 +153,12 @@ def test_refused_in_one_sentence(file: Path, tmp_path: Path) -> None:
         (other(y=arrays["y"] - 1), "nodes", [], "Expected classes from 0 on where a mask is set, got -1"),
         (other(test_mask=arrays["test_mask"] * 1), "nodes", [], "Expected test_mask to be a mask, got int64"),
         (other(edge_attrs=arrays["y"]), "nodes", [], "expected an array 'edge_attr', got 'edge_attrs', which nothing reads"),
-        (other(train_masks=both), "nodes", [], "expected an array 'train_mask', got 'train_masks', which nothing reads"),
+        (
+            other(train_mask=None, train_masks=both),
+            "nodes",
+            [],
+            "expected an array 'train_mask', got 'train_masks', which nothing reads",
+        ),
         (other(edge_index=None), "links", [], "Expected edges in an array 'edge_index'"),
         (other(edge_index=dense), "links", [], "Expected at least 1500 pairs of nodes without an edge"),
         (file, "links", ["fold=1"], "Expected fold 0 for links"),

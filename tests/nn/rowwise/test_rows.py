@@ -18,6 +18,7 @@ from torch_geometric.nn import MLP, GINConv
 
 from enfa.edits import NodeMarking
 from enfa.nn.bag import Rows, make_plan
+from enfa.nn.rowwise.sharing import sharers
 
 REFUSAL = "plans would give different results"
 
@@ -29,8 +30,8 @@ def _h(width: int = 4) -> Rows:
 @pytest.mark.parametrize(
     "take",
     [
-        np.asarray, torch.tensor, torch.as_tensor, list, float, int, bool, len, copy.copy, copy.deepcopy, pickle.dumps,
-        reversed, lambda h: 1.0 in h, lambda h: torch.save(h, io.BytesIO()), lambda h: np.ones((ROWS, 4)) * h,
+        np.asarray, torch.tensor, torch.as_tensor, list, float, int, bool, len,
+        reversed, lambda h: 1.0 in h, lambda h: np.ones((ROWS, 4)) * h,
         lambda h: h * np.ones((ROWS, 4)),
         lambda h: h == None,  # noqa: E711
         lambda h: torch.jit.script(nn.Linear(4, 4).double())(h), lambda h: [*zip(h)],
@@ -39,6 +40,22 @@ def _h(width: int = 4) -> Rows:
 def test_rows_do_not_leave_their_table(take) -> None:
     with pytest.raises(TypeError, match=REFUSAL):
         take(_h())
+
+
+@pytest.mark.parametrize("save", [pickle.dumps, lambda h: torch.save(h, io.BytesIO())])
+def test_rows_are_not_saved(save) -> None:
+    with pytest.raises(TypeError, match="belong to their plan and cannot be saved"):
+        save(_h())
+
+
+def test_copies_are_rows_of_the_same_plan() -> None:
+    h = _h()
+    same = copy.copy(h)
+    assert same.bag is h.bag and same.number == h.number and same.value is h.value and sharers(h) == [same]
+    with pytest.raises(RuntimeError, match="graph leaves"):  # as for tensors
+        copy.deepcopy(h)
+    new = copy.deepcopy(h.detach())
+    assert new.bag is h.bag and torch.equal(new.value, h.value) and not sharers(new)
 
 
 @pytest.mark.parametrize("take", [torch.vmap(torch.relu), torch.func.grad(torch.sum)])

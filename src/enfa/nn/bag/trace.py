@@ -163,6 +163,9 @@ def _as_it_was(model: nn.Module) -> Iterator[None]:
         yield
     finally:
         for box, kept in zip(boxes, before):
+            if isinstance(box, dict):  # weights that hooks compute (weight_norm): without a history a model can be copied
+                computed = [name for name, value in kept.items() if isinstance(value, Tensor) and not value.is_leaf]
+                kept |= {name: box[name] for name in computed if isinstance(box.get(name), Tensor)}
             put_back(box, kept)
         for buffer, version, value in buffers:  # of a model that counts its calls
             if buffer._version != version:

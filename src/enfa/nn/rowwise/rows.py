@@ -185,6 +185,11 @@ class Rows:
             note_sharing(args[0] if args else kwargs.get("input"), result)
         return result
 
+    def __copy__(self) -> Rows:
+        new = self.of(self.value)
+        note_sharing(self, new)
+        return new
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Rows:
         """Of the same plan, as an attribute of a model that is copied."""
         return self.of(copy.deepcopy(self.value, memo))
