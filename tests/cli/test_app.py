@@ -49,11 +49,3 @@ def test_debug_shows_where(failing: list[Exception]) -> None:
 def test_what_is_no_mistake_of_the_user_stays_an_error(failing: list[Exception]) -> None:
     failing.append(KeyError("bug"))
     assert CliRunner().invoke(app, ["fail"]).exception is failing[0]
-
-
-def test_an_option_is_given_once() -> None:
-    for words in (["--seeds", "0", "--seeds=1"], ["--seeds=0", "--seeds=0"]):
-        found = CliRunner().invoke(app, ["sweep", "c.yaml", *words])
-        assert found.exit_code == 2 and "Expected --seeds once, got it 2 times" in " ".join(found.output.split())
-    found = CliRunner().invoke(app, ["convert", "no.csv", "b.npz", "--target", "a", "--target", "b"])  # which may be several
-    assert "once" not in found.output

@@ -48,15 +48,6 @@ def _command(name: str) -> Any:
     return typer.main.get_command(alone)
 
 
-def _check_once(command: Any, args: list[str]) -> None:
-    """Refuse an option that is given twice and holds one value: the first would be ignored."""
-    given = [arg.partition("=")[0] for arg in (args[: args.index("--")] if "--" in args else args)]
-    for option in command.params:
-        times = sum(given.count(name) for name in option.opts) if option.param_type_name == "option" else 0
-        if times > 1 and not (option.multiple or option.is_flag or option.count):
-            raise typer.BadParameter(f"Expected {option.opts[0]} once, got it {times} times")
-
-
 class _Group(TyperGroup):
     """Imports the command that is called. Shows a user's mistake as one line and exits with 2, as for a misspelt option."""
 
@@ -69,9 +60,7 @@ class _Group(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
-        command = _command(name) if name in COMMANDS else command
-        _check_once(command, rest)
-        return name, command, rest
+        return name, _command(name) if name in COMMANDS else command, rest
 
     def invoke(self, ctx: Any) -> Any:
         try:
