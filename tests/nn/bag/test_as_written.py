@@ -239,3 +239,35 @@ def test_backward_hooks_behind_the_last_pool_run() -> None:
     model.head.register_full_backward_hook(lambda *_: called.append(1))
     model(enfa.make_plan(random_graphs(2, nodes=5, channels=3), Whole(), model)).sum().backward()
     assert called == [1]
+
+
+class Waiting(nn.Module):
+    """Modules that get their sizes in a first pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.norm = nn.LazyLinear(4), nn.LazyBatchNorm1d()
+
+    def forward(self, bag: enfa.Bag) -> torch.Tensor:
+        return bag.pool(bag.pool(self.norm(self.linear(bag.x)), "sum"), "sum")
+
+
+def test_lazy_modules_have_had_their_first_pass_and_still_train() -> None:
+    model = Waiting()
+    plan = enfa.make_plan(random_graphs(2, nodes=5, channels=3), Whole(), model)
+    assert model.linear.in_features == 3 and all(module.training for module in model.modules())
+    model(plan)
+    assert int(model.norm.num_batches_tracked) == 1
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("lifted", [False, True])
+def test_a_compiled_model_gives_the_same(lifted: bool) -> None:
+    graphs, conv = random_graphs(2, nodes=5, channels=3), GINConv(nn.Linear(3, 4))
+    model = enfa.lift(conv, pool="sum", marks=None) if lifted else Net(conv)
+    plan = enfa.make_plan(graphs, Whole(), model)
+    expected = model(plan)
+    found = torch.compile(model, backend="eager")(plan)
+    torch.testing.assert_close(found, expected)
+    found.sum().backward()
+    assert conv.nn.weight.grad is not None

@@ -137,6 +137,8 @@ class Bag(Plan):
             if more:
                 raise TypeError(f"{type(conv).__name__} takes edge_attr and nothing else, got {', '.join(more)}")
             return conv(self, h, self._of_edges("edge_attr", edge_attr), along)
+        if torch.compiler.is_compiling():  # it would take a stand-in for an edge list for a tensor
+            return torch.compiler.disable(self.propagate)(conv, h, edge_attr, along=along, **more)
         of_edges = {"edge_attr": edge_attr} if edge_attr is not None else {}
         of_edges |= {name: value for name, value in more.items() if isinstance(value, Rows) and value.number == EDGES}
         rest = {name: value for name, value in more.items() if name not in of_edges}

@@ -85,6 +85,8 @@ class Lifted(Captures):
         return ", ".join(f"{name}={getattr(self, name)!r}" for name in ("marks", "pool", "bag_pool", "head", "edges"))
 
     def forward(self, bag: Bag) -> Tensor:
+        if torch.compiler.is_compiling():  # it would take stand-ins for an edge list and a batch vector for tensors
+            return torch.compiler.disable(self.forward)(bag)
         batch = NodeBatch.of(bag, self.bag_pool if self.head == "graph" else None)
         out = run_view(self.model, **self._arguments(bag, batch))
         if isinstance(out, Rows) and out.kind == "pairs":

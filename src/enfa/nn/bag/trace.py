@@ -150,7 +150,7 @@ def traced(model: nn.Module, graphs: GraphSet, policy: Policy, graph_attr: dict[
 def _as_it_was(model: nn.Module) -> Iterator[None]:
     """Put back what a pass changes in a model: its mode, buffers, attributes, and what is in lists and dictionaries that are
     attributes. Modules that wait for a first pass (``nn.LazyLinear``) have had it."""
-    boxes, buffers = [], []
+    boxes, buffers, training = [], [], [module for module in model.modules() if module.training]
     for module in model.modules():
         held = (*module._parameters.values(), *module._buffers.values())
         if any(t is not None and nn.parameter.is_lazy(t) for t in held):
@@ -162,6 +162,8 @@ def _as_it_was(model: nn.Module) -> Iterator[None]:
     try:
         yield
     finally:
+        for module in training:
+            module.training = True
         for box, kept in zip(boxes, before):
             if isinstance(box, dict):  # weights that hooks compute (weight_norm): without a history a model can be copied
                 computed = [name for name, value in kept.items() if isinstance(value, Tensor) and not value.is_leaf]
