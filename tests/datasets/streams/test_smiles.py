@@ -82,13 +82,15 @@ def test_lines_that_cannot_be_read_are_left_out_where_that_is_asked_for(tmp_path
         list(SmilesStream(tmp_path / "a.csv", ["logp"]))
     given = by_name(tmp_path / "a.csv", labels=["logp"], skip_bad=True)
     model = enfa.DSGNN(list(enfa.datasets.ATOM_CHANNELS), 4, 1, 1)
-    for size, shards in ((3, 2), (9, 1)):
+    for size, shards in ((3, 2), (9, 1), (2, 2), (1, 2)):
         with pytest.warns(UserWarning, match="4 of 6 lines could not be read and were left out: the attribute 'line'"):
             enfa.compile(given, enfa.NodeMarking(), model, out=tmp_path / f"{size}", shard_size=size, workers=1, progress=False)
         opened = enfa.ShardedDataset.open(tmp_path / f"{size}")
         assert len(opened) == 2 and len(opened.shards) == shards
         assert opened[[0, 1]].graph_attr["line"].tolist() == [2, 7]
-    with pytest.raises(ValueError, match="Expected a graph among the 2 from number 2 on, got none that can be read"):
-        enfa.compile(given, enfa.NodeMarking(), model, out=tmp_path / "2", shard_size=2, workers=1, progress=False)
+    (tmp_path / "b.smi").write_text("C(\nC((\n")
+    with pytest.raises(ValueError, match="Expected a graph among the 2 from number 0 on, got none that can be read"):
+        bad = by_name(tmp_path / "b.smi", skip_bad=True)
+        enfa.compile(bad, enfa.NodeMarking(), model, out=tmp_path / "bad", shard_size=1, workers=1, progress=False)
     with pytest.raises(ValueError, match="Expected a text file of molecules"):
         by_name("PROTEINS", skip_bad=True)

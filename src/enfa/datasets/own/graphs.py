@@ -41,9 +41,10 @@ def from_graphs(
     if not graphs:
         raise ValueError(f"{name}: expected at least one graph, got none")
     check_alike(name, graphs, y=True)
-    return assemble(
+    flat = joined(name, graphs)
+    data = assemble(
         name,
-        joined(name, graphs),
+        flat,
         join(name, graphs, "y"),
         metric=metric,
         num_outputs=num_outputs,
@@ -52,6 +53,7 @@ def from_graphs(
         splits=splits,
         level=level,
     )
+    return replace(data, directed=flat.share_reversed() < 1)
 
 
 def check_alike(name: str, graphs: Sequence[Data], y: bool) -> None:

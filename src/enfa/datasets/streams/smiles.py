@@ -75,13 +75,26 @@ class SmilesStream:
         return found
 
     def raw_blocks(self, sizes: Iterable[int]) -> Iterator[list[Line]]:
-        """Lines of the given numbers of molecules, the last block maybe smaller."""
+        """Lines of the given numbers of molecules, the last block maybe smaller; with ``skip_bad``, a block of which no line
+        can be read is one with that before it, because a shard has at least one graph."""
         lines = self.lines()
+        held: list[Line] = []
         for size in sizes:
             block = list(islice(lines, size))
             if not block:
-                return
-            yield block
+                break
+            if held and not (self._any(held) and self._any(block)):
+                held += block
+                continue
+            if held:
+                yield held
+            held = block
+        if held:
+            yield held
+
+    def _any(self, block: Sequence[Line]) -> bool:
+        """Whether some line can be read; without ``skip_bad`` all must, which is seen later."""
+        return not self.skip_bad or any(self.graphs_of([line]) for line in block)
 
     def graphs_of(self, raw: Iterable[Line]) -> list[Data]:
         """The graphs of some lines."""
@@ -92,7 +105,7 @@ class SmilesStream:
             except ValueError as error:
                 if self.skip_bad:
                     continue
-                skip = "--skip-bad (in Python, skip_bad=True) leaves such lines out"
+                skip = "--skip-bad (in Python, skip_bad=True) leaves such lines out, in a new folder"
                 raise ValueError(f"{self.path}, line {number}: {error}; {skip}") from error
             if self.skip_bad:
                 graph.line = number

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -149,29 +149,37 @@ def traced(model: nn.Module, graphs: GraphSet, policy: Policy, graph_attr: dict[
 @contextmanager
 def _as_it_was(model: nn.Module) -> Iterator[None]:
     """Put back what a pass changes in a model: its mode, buffers, attributes, and what is in lists and dictionaries that are
-    attributes. Modules that wait for a first pass (``nn.LazyLinear``) have had it."""
-    boxes, buffers, training = [], [], [module for module in model.modules() if module.training]
+    attributes. Modules that wait for a first pass (``nn.LazyLinear``), or make parts of theirs in it, have had it."""
+    kept, buffers, training = [], [], [module for module in model.modules() if module.training]
     for module in model.modules():
-        held = (*module._parameters.values(), *module._buffers.values())
-        if any(t is not None and nn.parameter.is_lazy(t) for t in held):
-            continue
         own: dict[str, Any] = module.__dict__
-        boxes += [own, *(value for value in own.values() if type(value) in (list, dict, set, OrderedDict))]
+        if any(t is not None and nn.parameter.is_lazy(t) for t in (*module._parameters.values(), *module._buffers.values())):
+            continue
+        boxes = [own, *(value for value in own.values() if isinstance(value, (list, dict, set, deque)))]
+        kept.append((module, [(box, box.copy()) for box in boxes], _parts(module)))
         buffers += [(b, b._version, b.clone()) for b in module._buffers.values() if b is not None and not b.is_inference()]
-    before = [box.copy() for box in boxes]
     try:
         yield
     finally:
         for module in training:
             module.training = True
-        for box, kept in zip(boxes, before):
-            if isinstance(box, dict):  # weights that hooks compute (weight_norm): without a history a model can be copied
-                computed = [name for name, value in kept.items() if isinstance(value, Tensor) and not value.is_leaf]
-                kept |= {name: box[name] for name in computed if isinstance(box.get(name), Tensor)}
-            put_back(box, kept)
+        for module, contents, parts in kept:
+            if _parts(module) - parts:
+                continue
+            # weights that hooks compute (weight_norm) have no history here, and so the model can be copied
+            computed = {name: vars(module)[name] for hook in module._forward_pre_hooks.values()
+                        if (name := getattr(hook, "name", None)) in vars(module)}  # fmt: skip
+            vars_before: Any = contents[0][1]
+            vars_before |= computed
+            for box, before in contents:
+                put_back(box, before)
         for buffer, version, value in buffers:  # of a model that counts its calls
             if buffer._version != version:
                 buffer.detach().copy_(value)
+
+
+def _parts(module: nn.Module) -> set[str]:
+    return {*module._modules, *module._parameters, *module._buffers}
 
 
 @contextmanager

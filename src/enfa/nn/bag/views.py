@@ -60,29 +60,37 @@ def run_view(module: nn.Module, *args: Any, **arguments: Any) -> Any:
     memo: dict[int, nn.Module] = {}
     shown = view(module, memo)
     before = {key: dict(vars(new)) for key, new in memo.items()}
+    lists = [(v, len(v)) for had in before.values() for v in had.values() if type(v) is list]
     out = shown(*args, **arguments)
     parts = [(part, memo[id(part)]) for part in module.modules() if id(part) in memo]
     known = {id(new): part for part, new in parts} | {id(new.pool): part for part, new in parts if isinstance(new, Pool)}
+    for grown, length in lists:  # a part may have been added
+        if len(grown) > length:
+            grown[length:] = [_original(value, known) for value in grown[length:]]
     for part, new in parts:
         had = before[id(part)]
         for name, value in vars(new).items():
             if name not in had or had[name] is not value:
                 vars(part)[name] = _original(value, known)
-            elif type(value) is list and value:  # to which a part may have been added
-                _original(value, known)
+            elif type(value) is list and type(own := vars(part).get(name)) is list and own is not value:
+                own[:] = [_original(one, known) for one in value]  # it has modules in it, and the view had views in its place
+        part._modules.update({n: _original(m, known) for n, m in vars(new)["_modules"].items() if n not in part._modules})
     return out
 
 
-def _original(value: Any, known: dict[int, nn.Module]) -> Any:
+def _original(value: Any, known: dict[int, nn.Module], within: tuple[int, ...] = ()) -> Any:
     """The module that a view is of, and lists and dictionaries with modules instead of views."""
     if id(value) in known:
         return known[id(value)]
+    if id(value) in within:
+        return value
+    within = (*within, id(value))
     if type(value) is tuple:
-        return tuple(_original(part, known) for part in value)
+        return tuple(_original(part, known, within) for part in value)
     if type(value) is list:
-        value[:] = [_original(part, known) for part in value]
+        value[:] = [_original(part, known, within) for part in value]
     elif type(value) is dict:
-        value.update({key: _original(part, known) for key, part in value.items()})
+        value.update({key: _original(part, known, within) for key, part in value.items()})
     return value
 
 
@@ -123,14 +131,20 @@ class _Super:
     def __init__(self, kind: type | None = None, of: Any = None) -> None:
         if kind is None:  # as Python finds both: the class that the method was written in, and its first argument
             frame = sys._getframe(1)
-            kind, of = frame.f_locals["__class__"], frame.f_locals[frame.f_code.co_varnames[0]]
-        self._kind, self._of = kind, of
+            there: Any = frame.f_locals
+            kind, of = there["__class__"], there[frame.f_code.co_varnames[0]]
+            if type(there) is dict:  # before Python 3.13 a copy, which would keep all variables for as long as the frame
+                there.clear()
+        vars(self).update(_kind=kind, _of=of)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super(self._kind, self._of).__setattr__(name, value)
 
     def __getattr__(self, name: str) -> Any:
         from enfa.nn.bag.convs import with_pairs
 
         found = getattr(super(self._kind, self._of), name)  # type: ignore[arg-type]
-        if not isinstance(getattr(found, "__func__", None), FunctionType):
+        if not isinstance(getattr(found, "__func__", None), FunctionType) or found.__self__ is not self._of:
             return found
         method = MethodType(_rebound(found.__func__, {}), self._of)
         return with_pairs(method) if name == "forward" and isinstance(self._of, MessagePassing) else method

@@ -53,11 +53,15 @@ def elementwise(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[s
         raise refuse(func, "with a condition alone gives numbers of rows", "write torch.where(condition, a, b)")
     if kwargs.get("inplace") or any(arg is True for arg in args):  # nn.ELU calls elu(h, alpha, True)
         settle()
+    target = args[0] if args else kwargs.get("input")
     of_rows = [isinstance(arg, Rows) for arg in args]
     like, args, kwargs = aligned(func, args, kwargs)
     if name in PARTIAL:
         args = tuple(like.bag.unpadded(arg, like.number) if rows else arg for arg, rows in zip(args, of_rows))
-    return made(func, like, func(*args, **kwargs))
+    found = func(*args, **kwargs)
+    if isinstance(target, Rows) and found is target._value and target.number == like.number:
+        return target  # F.relu(h, inplace=True) is h, and so is h.contiguous()
+    return made(func, like, found)
 
 
 def added(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -95,12 +99,16 @@ def in_place(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str,
         raise refuse(func, "writes Rows into a plain tensor", "write h + tensor, which makes new Rows")
     settle()
     later = target.bag.common([target, *rows_in((*args, *kwargs.values()))], func).number != target.number
-    if (later or name in PARTIAL) and sharers(target):
+    if later and sharers(target):
         raise refuse(func, "makes new rows of Rows whose memory others share", "write h + other, which leaves them as they are")
     if later:
         target.value = target.value.clone()  # where tables are numbered alike, nothing else makes a copy
+    before = target.value
     found = elementwise(func, name, args, kwargs)
-    target.value, target.number = found.value, found.number
+    value, number = found.value, found.number
+    if not later and value is not before and sharers(target):  # of padded rows a copy was written
+        value = before.copy_(value)
+    target.value, target.number = value, number
     return target
 
 
@@ -109,6 +117,8 @@ def converted(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str
     if not isinstance(rows, Rows):
         return func(*plain(args), **kwargs)  # tensor.to(rows), as for tensors
     found = func(*plain(args), **{name: plain(value) for name, value in kwargs.items()})
+    if found is rows._value:
+        return rows
     return found if isinstance(found, str) else made(func, rows, found)
 
 
