@@ -20,9 +20,7 @@ import torch
 from torch import Tensor
 
 from common import show, stamp
-
-REPEATS = 20  # products in a captured graph
-TIMES = 10  # replays, of which the fastest counts
+from gpu_parts.measure import kernel_us
 
 
 def tiles() -> Iterator[dict[str, int]]:
@@ -47,24 +45,6 @@ def wrong(found: Tensor, a: Tensor, b: Tensor) -> float:
     return float(((found.double() - a @ b).abs() / (a.abs() @ b.abs()).clamp(min=1e-300)).max())
 
 
-def seconds(run: Callable[[], Any]) -> float:
-    run()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(REPEATS):
-            run()
-    found = []
-    for _ in range(TIMES):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begin.record()
-        graph.replay()
-        end.record()
-        torch.cuda.synchronize()
-        found.append(begin.elapsed_time(end) / 1000 / REPEATS)
-    return min(found)
-
-
 def compared(name: str, made: Callable[[Any], Tensor], expected: Callable[[Tensor], float], every: Iterator[Any]) -> list[dict]:
     """Times of today's tile (None) and of all others, the fastest first behind it."""
     rows = []
@@ -72,7 +52,7 @@ def compared(name: str, made: Callable[[Any], Tensor], expected: Callable[[Tenso
         entry: dict[str, Any] = {"product": name, "tile": tile}
         try:
             entry["error"] = expected(made(tile))
-            entry["us"] = 1e6 * seconds(lambda tile=tile: made(tile)) if entry["error"] < 2e-6 else None
+            entry["us"] = kernel_us(lambda tile=tile: made(tile)) if entry["error"] < 2e-6 else None
         except Exception as error:  # no room for it
             entry |= {"error": None, "us": None, "why": str(error).strip().splitlines()[0][:60]}
         rows.append(entry)

@@ -106,7 +106,7 @@ def ready() -> None:
         deadline = time.monotonic() + PATIENCE
         codes, mark = [_code(process, deadline) for process in _begun], _mark()
         if not any(codes) and mark is not None:
-            with suppress(OSError):  # somebody has emptied the folder
+            with suppress(OSError):  # the folder was emptied meanwhile
                 mark.touch()
         _begun.clear()
     _done = True

@@ -112,6 +112,18 @@ def _with_a_sum(ins: int) -> nn.Module:
     return _in_a_row(ins, residual=True)
 
 
+@pytest.mark.parametrize("make", [*MODELS, Child, _in_a_row])
+def test_a_pass_adds_nothing_to_the_model(make: Any) -> None:
+    policy = POLICIES[0]
+    model = _model(make, policy)
+    modules, names = list(model.modules()), list(model.state_dict())
+    lifted_results(model, _graphs(), policy, "distinct")
+    whole = lift(model).double()
+    whole(make_plan(_graphs(), policy, whole))
+    assert list(model.modules()) == modules and list(model.state_dict()) == names
+    assert not any(part in modules[:k] for k, module in enumerate(modules) for part in module.children())
+
+
 @pytest.mark.parametrize("policy", [POLICIES[0], POLICIES[3]], ids=repr)
 @pytest.mark.parametrize("make", [Child, _in_a_row, _with_a_sum])
 def test_methods_of_parents_and_of_objects(make: Any, policy: Any) -> None:

@@ -68,6 +68,8 @@ def run_view(module: nn.Module, *args: Any, **arguments: Any) -> Any:
         if len(grown) > length:
             grown[length:] = [_original(value, known) for value in grown[length:]]
     for part, new in parts:
+        if isinstance(new, Pool):  # which stands around the view, and is nothing of the module's
+            continue
         had = before[id(part)]
         for name, value in vars(new).items():
             if name not in had or had[name] is not value:
