@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,10 @@ def ranked(rank: int, folder: Path) -> list[list[Tensor]]:
     try:
         parallel = [DistributedDataParallel(small_model().train()) for _ in HOW]
         found = [epochs(model, compiled, rank, 2, "cpu", how, "adam") for model, how in zip(parallel, HOW)]
+        # the group's threads are idle, and no model holds it: ending it with work under way can wait for itself for ever
+        dist.barrier()
+        del parallel
+        gc.collect()
     finally:
         dist.destroy_process_group()
     if rank:
