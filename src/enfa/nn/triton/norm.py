@@ -15,11 +15,13 @@ from enfa.nn.triton.norm_kernels import (
     gradient_sums_kernel,
     normalise_kernel,
     statistics_kernel,
+    totals_kernel,
 )
 from enfa.nn.triton.sums import accumulator, row_shares
 
 __all__ = [
-    "Running", "counted_norm", "gradient_sums", "normalise", "scaling_of", "statistics", "statistics_room", "turn_gradient",
+    "Running", "counted_norm", "gradient_sums", "gradient_totals", "normalise", "scaling_of", "statistics", "statistics_room",
+    "turn_gradient",
 ]  # fmt: skip
 
 Running = tuple[Tensor, Tensor, Tensor, float]
@@ -96,6 +98,14 @@ def gradient_sums(grad: Tensor, x: Tensor, saved: Tensor, weight: Tensor | None,
         C=x.shape[1], AFFINE=weight is not None, RELU=relu, ACC=accumulator(x.dtype), **shape,
     )  # fmt: skip
     return sums
+
+
+def gradient_totals(sums: Tensor) -> Tensor:
+    """[2, C]: of :func:`gradient_sums`, the gradients of weight and bias."""
+    parts, channels = sums.shape[0] // 2, sums.shape[1]
+    out = torch.empty(2, channels, dtype=torch.float32, device=sums.device)
+    totals_kernel[(cdiv(channels, 16),)](sums, out, parts, C=channels, PARTS=max(16, next_power_of_2(parts)), COLS=16)
+    return out
 
 
 def turn_gradient(

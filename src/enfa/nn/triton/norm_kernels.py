@@ -18,7 +18,7 @@ from enfa.nn.triton.launch import kernel
 
 __all__ = [
     "above_relu", "gradient_kernel", "gradient_sums_kernel", "load_scaling", "normalise_kernel", "normalised",
-    "row_gradients", "statistics_kernel", "total_gradients",
+    "row_gradients", "statistics_kernel", "total_gradients", "totals_kernel",
 ]  # fmt: skip
 
 
@@ -137,6 +137,13 @@ def total_gradients(parts_in, of_params, num_parts, cols, inside, stores, C: tl.
     tl.store(of_params + cols, times.to(of_params.dtype.element_ty), inside & stores)
     tl.store(of_params + C + cols, plain.to(of_params.dtype.element_ty), inside & stores)
     return plain, times
+
+
+@kernel(do_not_specialize=["num_parts"])
+def totals_kernel(parts_in, of_params, num_parts, C: tl.constexpr, PARTS: tl.constexpr, COLS: tl.constexpr):
+    """For kernels whose programs are too many to add up the shares each for itself."""
+    cols = tl.program_id(0) * COLS + tl.arange(0, COLS)
+    total_gradients(parts_in, of_params, num_parts, cols, cols < C, cols < C, C, PARTS)
 
 
 @triton.jit

@@ -51,14 +51,8 @@ def test_narrow_products_forwards_and_back(check, rows: int, ins: int, outs: int
     check.near([tall_times(grad, weight, None, True)], [(grad.double() @ weight.double()).cpu()], 2e-6)
 
 
-TILE = {"ROWS": 32, "COLS": 64, "REST": 16, "DEPTH": 16, "num_warps": 4, "num_stages": 2}
-
-
-@pytest.mark.parametrize(
-    ("rows", "ins", "outs", "tile"),
-    [(1, 65, 1, None), (70, 70, 130, None), (33, 128, 128, None), (70, 130, 79, TILE), (33, 80, 161, TILE)],
-)
-def test_wide_products_are_accurate_entry_by_entry(check, rows: int, ins: int, outs: int, tile: dict[str, int] | None) -> None:
+@pytest.mark.parametrize(("rows", "ins", "outs"), [(1, 65, 1), (70, 70, 130), (33, 128, 128), (33, 80, 161)])
+def test_wide_products_are_accurate_entry_by_entry(check, rows: int, ins: int, outs: int) -> None:
     """Also where the rows differ in size by many powers of ten."""
 
     def spread(rows: int, cols: int, powers: float) -> Tensor:
@@ -72,13 +66,12 @@ def test_wide_products_are_accurate_entry_by_entry(check, rows: int, ins: int, o
     weight, x, grad = spread(outs, ins, 3), spread(rows, ins, 6), spread(rows, outs, 6)
     split = split_weight(weight)
     assert split is not None
-    within(wide_times(x, split, weight.shape, None, False, tile=tile), x, weight.T)
-    within(wide_times(grad, split, weight.shape, None, True, tile=tile), grad, weight)
+    within(wide_times(x, split, weight.shape, None, False), x, weight.T)
+    within(wide_times(grad, split, weight.shape, None, True), grad, weight)
     plus = torch.randn(rows, outs).to(check.device)
-    more = wide_times(x, split, weight.shape, plus[0], False, plus=plus, relu=True, tile=tile)
-    assert torch.equal(more, (wide_times(x, split, weight.shape, None, False, tile=tile) + plus[0] + plus).relu())
-    narrow = None if tile is None else {name: value for name, value in tile.items() if name != "REST"}
-    both = add_parts(weight_parts(grad, x, sums=True, tile=narrow), 0, torch.float32)
+    more = wide_times(x, split, weight.shape, plus[0], False, plus=plus, relu=True)
+    assert torch.equal(more, (wide_times(x, split, weight.shape, None, False) + plus[0] + plus).relu())
+    both = add_parts(weight_parts(grad, x, sums=True), 0, torch.float32)
     within(both[: outs * ins].view(outs, ins), grad.T, x)
     within(both[outs * ins :, None], grad.T, x.new_ones(rows, 1))
 

@@ -7,6 +7,7 @@ once. The bias has none: the norm takes every shift away.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,6 +17,8 @@ from torch import Tensor
 from enfa.nn.cuda.side_stream import Aside, lend
 from enfa.nn.ops.function import applied, backward_once
 from enfa.nn.triton.launch import kernel, next_power_of_2
+from enfa.nn.triton.linears.halved import Halved, halve_gradient, halve_rows, is_halved
+from enfa.nn.triton.linears.halved_products import halved_parts, halved_times
 from enfa.nn.triton.linears.products import TILE, add_parts, block, precision, stages, tall_times
 from enfa.nn.triton.linears.split import Halves, split_weight
 from enfa.nn.triton.linears.turned import turn_times, turns
@@ -82,6 +85,11 @@ def _weight_gradient(of_z: Tensor, x: Tensor, *before: Any) -> Tensor:
     return add_parts(shares, of_z.shape[1], torch.float32)
 
 
+def _halved_gradient(shape: torch.Size, downs: Tensor, *halved: Tensor) -> Tensor:
+    shares = halved_parts(Halved(*halved[:2]), Halved(*halved[2:]), downs, shape)
+    return add_parts(shares, shape[0], torch.float32)
+
+
 class _LinearNorm(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -90,16 +98,21 @@ class _LinearNorm(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
         x, outs, split = x.contiguous(), w.shape[0], split_weight(w)
         plus = None if plus is None else plus.contiguous()
+        kept: tuple[Any, ...] = (x, *(before or ()))  # what the weight's gradient is taken from
         if split is None:
             assert before is None, "the kernels for narrow weights normalise nothing that they read"
             parts, share = row_shares(x.shape[0], TILE, SHARES)
             stats = statistics_room(x, parts, outs)
             z = tall_times(x, w, b, False, plus=plus, stats=(copies, *stats), shares=(parts, share))
         else:  # a program that holds a wide tile has no registers left for statistics
-            z = wide_times(x, split, w.shape, b, False, normed=before, plus=plus)
+            if is_halved(*w.shape):
+                kept = held = halve_rows(x, before)
+                z = halved_times(held, split, w.shape, b, False, plus=plus)
+            else:
+                z = wide_times(x, split, w.shape, b, False, normed=before, plus=plus)
             stats = statistics(z, copies)
         out, saved, total = normalise(z, copies, *stats, weight, bias, eps, relu, running, later)
-        ctx.save_for_backward(x, w, weight, bias, copies, z, saved, total, *(split or (None, None)), *(before or ()))
+        ctx.save_for_backward(w, weight, bias, copies, z, saved, total, *(split or (None, None)), *kept)
         ctx.relu, ctx.biased, ctx.beside = relu, b is not None, beside
         ctx.set_materialize_grads(False)
         ctx.mark_non_differentiable(saved, total)
@@ -108,7 +121,7 @@ class _LinearNorm(torch.autograd.Function):
     @staticmethod
     @backward_once
     def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-        x, w, weight, bias, copies, z, saved, total, halves, back, *before = ctx.saved_tensors
+        w, weight, bias, copies, z, saved, total, halves, back, x, *before = ctx.saved_tensors
         grad, (outs, ins) = grad.contiguous(), w.shape
         sums = gradient_sums(grad, z, saved, weight, bias, ctx.relu)
         inputs, added = ctx.needs_input_grad[0], ctx.needs_input_grad[3]
@@ -128,12 +141,17 @@ class _LinearNorm(torch.autograd.Function):
         else:
             known = (grad, z, copies, saved, total, weight, bias, sums, ctx.relu)
             split = Halves(halves, back)
-            if inputs and turns(outs, ins):
-                of_z, of_params, of_x = turn_times(*known, split, ins)
+            if is_halved(outs, ins):
+                held, downs, of_params, of_z = halve_gradient(*known, before[0], added)
+                of_x = halved_times(held, split, w.shape, None, True) if inputs else None
+                of_w = ctx.beside.run(partial(_halved_gradient, w.shape), downs, *held, x, *before)
             else:
-                of_z, of_params = turn_gradient(*known)
-                of_x = wide_times(of_z, split, w.shape, None, True) if inputs else None
-            of_w = ctx.beside.run(_weight_gradient, of_z, x, *before)
+                if inputs and turns(outs, ins):
+                    of_z, of_params, of_x = turn_times(*known, split, ins)
+                else:
+                    of_z, of_params = turn_gradient(*known)
+                    of_x = wide_times(of_z, split, w.shape, None, True) if inputs else None
+                of_w = ctx.beside.run(_weight_gradient, of_z, x, *before)
         of_weight, of_bias = (None, None) if weight is None else of_params.unbind(0)
         of_b = of_w[outs * ins :] if ctx.biased else None
         of_plus = of_z if added else None

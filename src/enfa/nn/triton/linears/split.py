@@ -16,7 +16,7 @@ from torch import Tensor
 
 from enfa.nn.triton.launch import cdiv, kernel, next_power_of_2
 
-__all__ = ["NARROW", "Halves", "halves", "row_scales", "scales", "split_weight", "times_halves"]
+__all__ = ["NARROW", "Halves", "halves", "padded", "row_scales", "scales", "split_weight", "times_halves"]
 
 NARROW = 64  # a weight of at most so many rows and columns is held by a program as a whole
 
@@ -24,8 +24,13 @@ NARROW = 64  # a weight of at most so many rows and columns is held by a program
 class Halves(NamedTuple):
     """A weight [outs, ins], split once for all programs that multiply by it."""
 
-    parts: Tensor  # [2, 2, size]: the transpose [ins, outs] for the way forwards, and the weight for the way back
+    parts: Tensor  # [2, size]: halves of the transpose [ins, outs] for the way forwards, of the weight for the way back
     back: Tensor  # [outs + ins]: what takes columns of either to their own size again
+
+
+def padded(columns: int) -> int:
+    """Of a table of halves: its rows begin at multiples of 16 bytes."""
+    return cdiv(columns, 8) * 8
 
 
 @triton.jit
@@ -77,27 +82,31 @@ def times_halves(upper_a, lower_a, upper_b, lower_b):
 
 @triton.jit
 def _split_columns(
-    w, parts, back, width, depth, along, across, COLS: tl.constexpr, DEPTH: tl.constexpr
+    w, parts, back, width, depth, stride, along, across, COLS: tl.constexpr, DEPTH: tl.constexpr
 ):  # fmt: skip
-    """Some columns of a matrix [depth, width]."""
+    """Some columns of a matrix [depth, width], and zeros up to the next row."""
     cols = tl.program_id(0) * COLS + tl.arange(0, COLS)
     rows = tl.arange(0, DEPTH)
     there = (rows < depth)[:, None] & (cols < width)[None, :]
     value = tl.load(w + rows[:, None] * along + cols[None, :] * across, there, 0)
     up, down = scales(tl.max(tl.abs(value), 0))
     upper, lower = halves(value * up[None, :])
-    place = parts + rows[:, None] * width + cols[None, :]
-    tl.store(place, upper, there)
-    tl.store(place + depth * width, lower, there)
+    place = parts + rows[:, None] * stride + cols[None, :]
+    room = (rows < depth)[:, None] & (cols < stride)[None, :]
+    tl.store(place, upper, room)
+    tl.store(place + depth * stride, lower, room)
     tl.store(back + cols, down, cols < width)
 
 
 @kernel
-def _split_kernel(w, parts, back, N: tl.constexpr, K: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr):
+def _split_kernel(
+    w, parts, back, size,
+    N: tl.constexpr, K: tl.constexpr, N_STRIDE: tl.constexpr, K_STRIDE: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr,
+):  # fmt: skip
     if tl.program_id(1) == 0:
-        _split_columns(w, parts, back, N, K, 1, K, COLS, DEPTH)
+        _split_columns(w, parts, back, N, K, N_STRIDE, 1, K, COLS, DEPTH)
     else:
-        _split_columns(w, parts + 2 * N * K, back + N, K, N, K, 1, COLS, DEPTH)
+        _split_columns(w, parts + size, back + N, K, N, K_STRIDE, K, 1, COLS, DEPTH)
 
 
 def split_weight(weight: Tensor) -> Halves | None:
@@ -105,10 +114,11 @@ def split_weight(weight: Tensor) -> Halves | None:
     n, k = weight.shape
     if max(n, k) <= NARROW:
         return None
-    parts = torch.empty(2, 2, n * k, dtype=torch.float16, device=weight.device)
-    back = torch.empty(n + k, device=weight.device)
+    parts = torch.empty(2, 2 * max(n * padded(k), k * padded(n)), dtype=torch.float16, device=weight.device)
+    back = torch.empty(n + k, dtype=torch.float32, device=weight.device)
     cols = 8
     _split_kernel[(cdiv(max(n, k), cols), 2)](
-        weight, parts, back, N=n, K=k, COLS=cols, DEPTH=next_power_of_2(max(n, k)), num_warps=4
-    )
+        weight, parts, back, parts.shape[1], N=n, K=k, N_STRIDE=padded(n), K_STRIDE=padded(k), COLS=cols,
+        DEPTH=next_power_of_2(max(n, k)), num_warps=4,
+    )  # fmt: skip
     return Halves(parts, back)

@@ -11,9 +11,10 @@ import triton.language as tl
 from torch import Tensor
 
 from enfa.nn.triton.launch import cdiv, kernel, next_power_of_2
-from enfa.nn.triton.linears.split import Halves, halves, scales, times_halves
-from enfa.nn.triton.norm import scaling_of
-from enfa.nn.triton.norm_kernels import above_relu, load_scaling, row_gradients, total_gradients
+from enfa.nn.triton.linears.split import Halves, halves, padded, scales
+from enfa.nn.triton.linears.wide import times_columns
+from enfa.nn.triton.norm import gradient_totals, scaling_of
+from enfa.nn.triton.norm_kernels import above_relu, load_scaling, row_gradients
 
 __all__ = ["turn_times", "turns"]
 
@@ -21,16 +22,10 @@ WIDTH = 128
 TILE = {"ROWS": 64, "DEPTH": 32, "num_warps": 4, "num_stages": 3}
 
 
-@kernel(do_not_specialize=["num_parts"])
-def _totals_kernel(parts_in, of_params, num_parts, C: tl.constexpr, PARTS: tl.constexpr, COLS: tl.constexpr):
-    cols = tl.program_id(0) * COLS + tl.arange(0, COLS)
-    total_gradients(parts_in, of_params, num_parts, cols, cols < C, cols < C, C, PARTS)
-
-
 @kernel(do_not_specialize=["R"])
 def _turned_kernel(
     grad, z, copies, saved, total_in, weight, bias, of_params, w, back, of_z, of_x, R,
-    N: tl.constexpr, K: tl.constexpr, AFFINE: tl.constexpr, RELU: tl.constexpr,
+    N: tl.constexpr, K: tl.constexpr, STRIDE: tl.constexpr, AFFINE: tl.constexpr, RELU: tl.constexpr,
     ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
     """of_z [R, N], and of_x [R, K] = of_z times w [N, K], which comes in halves."""
@@ -53,9 +48,7 @@ def _turned_kernel(
         tl.store(of_z + place, a, mask)
         up, down = scales(tl.max(tl.abs(a), 1))
         upper, lower = halves(a * up[:, None])
-        at = w + n[:, None] * K + k[None, :]
-        held = inside[:, None] & (k < K)[None, :]
-        result += times_halves(upper, lower, tl.load(at, held, 0), tl.load(at + N * K, held, 0)) * down[:, None]
+        result += times_columns(upper, lower, w, n, k, N, STRIDE) * down[:, None]
     result *= tl.load(back + k, k < K, 0)[None, :]
     tl.store(of_x + long * K + k[None, :], result, here[:, None] & (k < K)[None, :])
 
@@ -72,12 +65,10 @@ def turn_times(
     """The gradients of z [R, N], of weight and bias [2, N], and of the linear's inputs [R, ins]. All float32."""
     rows, outs = z.shape
     of_z, of_x = torch.empty_like(z), z.new_empty(rows, ins)
-    of_params = torch.empty(2, outs, dtype=torch.float32, device=z.device)
-    parts = sums.shape[0] // 2
-    _totals_kernel[(cdiv(outs, 16),)](sums, of_params, parts, C=outs, PARTS=max(16, next_power_of_2(parts)), COLS=16)
+    of_params = gradient_totals(sums)
     _turned_kernel[(cdiv(rows, TILE["ROWS"]),)](
         grad, z, copies, saved, total, *scaling_of(saved, weight, bias), of_params, split.parts[1],
-        split.back[outs:], of_z, of_x, rows, N=outs, K=ins, AFFINE=weight is not None, RELU=relu,
+        split.back[outs:], of_z, of_x, rows, N=outs, K=ins, STRIDE=padded(ins), AFFINE=weight is not None, RELU=relu,
         COLS=max(16, next_power_of_2(ins)), **TILE,
     )  # fmt: skip
     return of_z, of_params, of_x

@@ -11,12 +11,12 @@ from torch import Tensor
 
 from enfa.nn.triton.launch import cdiv, kernel
 from enfa.nn.triton.linears.products import block, gated, stages
-from enfa.nn.triton.linears.split import Halves, halves, row_scales, scales, times_halves
+from enfa.nn.triton.linears.split import Halves, halves, padded, row_scales, scales, times_halves
 from enfa.nn.triton.norm import scaling_of
 from enfa.nn.triton.norm_kernels import load_scaling, normalised
 from enfa.nn.triton.sums import row_shares
 
-__all__ = ["Normed", "weight_parts", "wide_times"]
+__all__ = ["Normed", "store_columns", "times_columns", "weight_parts", "wide_times"]
 
 
 class Normed(NamedTuple):
@@ -41,15 +41,15 @@ def _load_normed(
 
 
 @triton.jit
-def _times_columns(upper, lower, w, k, n, K: tl.constexpr, N: tl.constexpr):
-    """Some rows of x, in halves, times some columns of w."""
-    at = w + k[:, None] * N + n[None, :]
-    held = (k < K)[:, None] & (n < N)[None, :]
-    return times_halves(upper, lower, tl.load(at, held, 0), tl.load(at + K * N, held, 0))
+def times_columns(upper, lower, w, k, n, K: tl.constexpr, STRIDE: tl.constexpr):
+    """Some rows, in halves, times some columns of w [K, STRIDE]: zeros behind the last."""
+    at = w + k[:, None] * STRIDE + n[None, :]
+    held = (k < K)[:, None] & (n < STRIDE)[None, :]
+    return times_halves(upper, lower, tl.load(at, held, 0), tl.load(at + K * STRIDE, held, 0))
 
 
 @triton.jit
-def _store_columns(
+def store_columns(
     total, back, shift, plus, out, long, here, n,
     N: tl.constexpr, SHIFTED: tl.constexpr, PLUS: tl.constexpr, RELU: tl.constexpr,
 ):  # fmt: skip
@@ -69,22 +69,18 @@ def _store_columns(
 def _wide_kernel(
     x, gate, saved, weight, bias, copies, w, back, shift, plus, out, R,
     K: tl.constexpr, N: tl.constexpr, NORMED: tl.constexpr, AFFINE: tl.constexpr, GATED: tl.constexpr,
-    SHIFTED: tl.constexpr, PLUS: tl.constexpr, RELU: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
-    REST: tl.constexpr, DEPTH: tl.constexpr,
+    STRIDE: tl.constexpr, SHIFTED: tl.constexpr, PLUS: tl.constexpr, RELU: tl.constexpr, ROWS: tl.constexpr,
+    COLS: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
     """out [R, N] = x [R, K] times w [K, N], which comes in halves; and what is added to it.
 
-    The last rows first: x was written from the first to the last, and the cache holds what was written last. REST: columns
-    behind the others that a program takes too, where 256 are too few and 512 too many.
+    The last rows first: x was written from the first to the last, and the cache holds what was written last.
     """
     rows = (tl.num_programs(0) - 1 - tl.program_id(0)) * ROWS + tl.arange(0, ROWS)
-    n = tl.program_id(1) * (COLS + REST) + tl.arange(0, COLS)
+    n = tl.program_id(1) * COLS + tl.arange(0, COLS)
     here = (rows < R)[:, None]
     long = rows.to(tl.int64)[:, None]
     total = tl.zeros((ROWS, COLS), tl.float32)
-    if REST:
-        m = tl.program_id(1) * (COLS + REST) + COLS + tl.arange(0, REST)
-        rest = tl.zeros((ROWS, REST), tl.float32)
     counted = here
     if NORMED:
         counted = (tl.load(copies + rows, rows < R, 0) > 0)[:, None]
@@ -97,12 +93,8 @@ def _wide_kernel(
             a = gated(x, gate, long * K + k[None, :], mask, GATED)
         up, down = scales(tl.max(tl.abs(a), 1))
         upper, lower = halves(a * up[:, None])
-        total += _times_columns(upper, lower, w, k, n, K, N) * down[:, None]
-        if REST:
-            rest += _times_columns(upper, lower, w, k, m, K, N) * down[:, None]
-    _store_columns(total, back, shift, plus, out, long, here, n, N, SHIFTED, PLUS, RELU)
-    if REST:
-        _store_columns(rest, back, shift, plus, out, long, here, m, N, SHIFTED, PLUS, RELU)
+        total += times_columns(upper, lower, w, k, n, K, STRIDE) * down[:, None]
+    store_columns(total, back, shift, plus, out, long, here, n, N, SHIFTED, PLUS, RELU)
 
 
 @kernel(do_not_specialize=["R"])
@@ -155,52 +147,50 @@ def _arguments(x: Tensor, normed: Normed | None) -> tuple[Tensor, ...]:
 
 def wide_times(
     x: Tensor, split: Halves, shape: torch.Size, bias: Tensor | None, transposed: bool, *, gate: Tensor | None = None,
-    relu: bool = False, normed: Normed | None = None, plus: Tensor | None = None, tile: dict[str, int] | None = None,
+    relu: bool = False, normed: Normed | None = None, plus: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """``x @ weight.T + bias + plus`` for a weight [outs, ins], or with ``transposed`` ``x @ weight``; and a ReLU behind it.
 
-    ``gate``: x counts where this is above 0. ``normed``: what x goes through first. ``tile``: what a program takes, where it is
-    not the one that was fastest so far (benchmarks/wide.py).
+    ``gate``: x counts where this is above 0. ``normed``: what x goes through first.
     """
     outs, ins = shape
     k, n = (outs, ins) if transposed else (ins, outs)
     out = x.new_empty(x.shape[0], n)
-    chosen: dict[str, Any] = tile or _tile(n, gate is None and k % 4 == 0)
-    _wide_kernel[(cdiv(x.shape[0], chosen["ROWS"]), cdiv(n, chosen["COLS"] + chosen["REST"]))](
+    tile = _tile(n, gate is None and k % 4 == 0)
+    _wide_kernel[(cdiv(x.shape[0], tile["ROWS"]), cdiv(n, tile["COLS"]))](
         x, x if gate is None else gate, *_arguments(x, normed), split.parts[int(transposed)],
         split.back[outs:] if transposed else split.back, x if bias is None else bias, x if plus is None else plus, out,
         x.shape[0], K=k, N=n, NORMED=normed is not None, AFFINE=normed is not None and normed.weight is not None,
-        GATED=gate is not None, SHIFTED=bias is not None, PLUS=plus is not None, RELU=relu,
-        **chosen,
+        GATED=gate is not None, STRIDE=padded(n), SHIFTED=bias is not None, PLUS=plus is not None,
+        RELU=relu, **tile,
     )  # fmt: skip
     return out
 
 
-def _tile(columns: int, aligned: bool) -> dict[str, int]:
+def _tile(columns: int, aligned: bool) -> dict[str, Any]:
     rows, cols = (64, 128) if _one_tile(columns) or columns % 128 == 0 else (128, block(columns))
-    found = {"ROWS": rows, "COLS": cols, "REST": 0, "DEPTH": 32, "num_warps": 4, "num_stages": 3}
+    found = {"ROWS": rows, "COLS": cols, "DEPTH": 32, "num_warps": 4, "num_stages": 3}
     # without spilling, three programs to a processor instead of two; rows that are not aligned need more registers
     return {**found, "maxnreg": 168} if columns % 128 == 0 and aligned else found
 
 
 def weight_parts(
-    grad: Tensor, x: Tensor, *, gate: Tensor | None = None, sums: bool = False, normed: Normed | None = None,
-    tile: dict[str, int] | None = None,
+    grad: Tensor, x: Tensor, *, gate: Tensor | None = None, sums: bool = False, normed: Normed | None = None
 ) -> Tensor:  # fmt: skip
     """[shares, N * K]: ``grad.T @ x``, by shares of the rows; with ``sums`` those of grad [N] behind it."""
     n, k = grad.shape[1], x.shape[1]
-    chosen: dict[str, Any] = tile or _weight_tile(n, k, 3 if gate is None else stages(x, 3))
+    tile = _weight_tile(n, k, 3 if gate is None else stages(x, 3))
     parts, _ = row_shares(x.shape[0], 32, 128 if n * k <= 2**15 else 64)
-    out = torch.empty(parts, n * k + n * sums, device=x.device)
-    _weight_kernel[(parts, cdiv(n, chosen["ROWS"]) * cdiv(k, chosen["COLS"]))](
+    out = torch.empty(parts, n * k + n * sums, dtype=torch.float32, device=x.device)
+    _weight_kernel[(parts, cdiv(n, tile["ROWS"]) * cdiv(k, tile["COLS"]))](
         grad, grad if gate is None else gate, x, *_arguments(x, normed), out, x.shape[0], N=n, K=k,
         NORMED=normed is not None, AFFINE=normed is not None and normed.weight is not None,
-        GATED=gate is not None, SUMS=sums, **chosen,
+        GATED=gate is not None, SUMS=sums, **tile,
     )  # fmt: skip
     return out
 
 
-def _weight_tile(outs: int, ins: int, under_way: int) -> dict[str, int]:
+def _weight_tile(outs: int, ins: int, under_way: int) -> dict[str, Any]:
     whole = all(_one_tile(size) or size % 128 == 0 for size in (outs, ins))
     rows, cols, warps = (128, 128, 8) if whole else (block(outs), block(ins, 128), 4)
     return {"ROWS": rows, "COLS": cols, "DEPTH": 32, "num_warps": warps, "num_stages": under_way}
