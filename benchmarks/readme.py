@@ -141,10 +141,36 @@ def peer_figures(path: Path) -> str:
     return "\n".join(lines)
 
 
+_MODEL_COLUMNS = (
+    ("theirs", "theirs, eager"), ("theirs, torch.compile", "theirs, torch.compile"), ("ours, captured", "here, captured"),
+    ("ours, eager", "here, eager"),
+)  # fmt: skip
+
+
+def model_figures(path: Path) -> str:
+    """Models whose authors have code for ZINC alone; nothing where they were not measured."""
+    found = json.loads(path.read_text()) if path.exists() else {"peers": {}}
+    models = {name: one for name, one in found["peers"].items() if ", " not in name and "steps" in one}
+    if not models:
+        return ""
+    head = [f"their authors' own code on ZINC, one step of {found['graphs']} graphs, ms", *(name for _, name in _MODEL_COLUMNS)]
+    lines = [f"| {' | '.join(head)} | peak GB: theirs / here | commit |", "|---" + "|--:" * (len(head) + 1) + "|"]
+    for name, one in models.items():
+        steps = one["steps"]
+        cells = [_few_digits(steps[key]["ms"]) if "ms" in steps.get(key, {}) else "–" for key, _ in _MODEL_COLUMNS]
+        peaks = [_few_digits(steps[key]["peak_bytes"] / 1e9) for key in ("theirs", "ours, captured")]
+        lines.append(f"| {' | '.join([name, *cells, ' / '.join(peaks), one['commit']])} |")
+    away = max(max(one["away"].values()) for one in models.values())
+    graphs = any("ms" in step for one in models.values() for key, step in one["steps"].items() if key.endswith("CUDA graph"))
+    captured = "" if graphs else " Their code could not be captured as a CUDA graph."
+    return "\n".join([*lines, "", f"As above; apart by {away:.0e} at most.{captured} A dash: it failed."])
+
+
 def with_figures(readme: str, results: Path) -> str:
     """README.md with everything between the marks replaced."""
     before, rest = readme.split(BEGIN)
-    parts = [figures(results / "cpu"), gpu_figures(results / "gpu"), peer_figures(results / "gpu" / "peers.json")]
+    parts = [figures(results / "cpu"), gpu_figures(results / "gpu"), peer_figures(results / "gpu" / "peers.json"),
+             model_figures(results / "gpu" / "peers.json")]  # fmt: skip
     new = "\n\n".join(part for part in parts if part)
     return f"{before}{BEGIN}\n{new}\n{END}{rest.split(END)[1]}"
 
