@@ -43,15 +43,15 @@ def test_reverses_follow_their_edges_and_self_loops_stand_once() -> None:
     assert triangle.edge_index.t().tolist() == [[0, 1], [1, 0], [1, 2], [2, 1], [2, 0], [0, 2], [1, 1]]
     assert triangle.edge_attr.flatten().tolist() == [10, 10, 20, 20, 30, 30, 40]
     assert pair.edge_index.t().tolist() == [[1, 0], [0, 1]]
-    assert both.share_reversed() == 1
+    assert both.share_reversed == 1
 
 
 def test_share_of_edges_that_have_their_reverse() -> None:
-    assert flat().share_reversed() == 0
+    assert flat().share_reversed == 0
     half = flat(edges=np.array([[0, 1], [1, 0], [2, 0], [1, 1], [1, 0]]))
-    assert half.share_reversed() == 0.5
+    assert half.share_reversed == 0.5
     no_edges = flat(num_edges=np.zeros(4, dtype=int), edges=np.zeros((0, 2), dtype=int), edge_attr=None)
-    assert no_edges.share_reversed() == 1
+    assert no_edges.share_reversed == 1
 
 
 @pytest.mark.parametrize(

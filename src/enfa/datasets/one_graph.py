@@ -79,7 +79,7 @@ def _read(path: Path, needs: Sequence[Need] = ()) -> tuple[dict[str, np.ndarray]
     edges = None
     if flat.edge_attr is not None:
         edges = channels_of(str(path), "edge_attr", flat.edge_attr, stored(arrays, "edge_categories"))
-    return arrays, graph, channels_of(str(path), "x", flat.x, stored(arrays, "x_categories")), edges, flat.share_reversed() < 1
+    return arrays, graph, channels_of(str(path), "x", flat.x, stored(arrays, "x_categories")), edges, flat.share_reversed < 1
 
 
 def graph_from_npz(path: str | Path, needs: Sequence[Need] = ()) -> tuple[Data, np.ndarray | None]:

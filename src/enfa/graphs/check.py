@@ -34,7 +34,7 @@ def _features(value: object, name: str, count: int, what: str, position: int) ->
     if array.dtype.kind in "iub":
         if array.size and int(array.min()) < 0:
             raise ValueError(f"{where} categorical values to be >= 0, got {int(array.min())}")
-        return array.astype(np.int64)
+        return array.astype(np.int64, copy=False)
     raise TypeError(f"{where} to hold floats or integers, got {value.dtype}")
 
 

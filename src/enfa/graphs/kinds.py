@@ -11,14 +11,30 @@ __all__ = ["distinct_rows"]
 _LIMIT = 2**62
 
 
+def _few(size: int, of: np.ndarray) -> bool:
+    """Whether so many values are numbered faster by counting than by sorting."""
+    return size < 4 * len(of) + 1024
+
+
 def _codes(column: np.ndarray) -> tuple[np.ndarray, int]:
     """Number the values of one column from 0, and say how many numbers there may be."""
     if column.dtype.kind in "iu":
         low, high = int(column.min()), int(column.max())
-        if high - low < 4 * len(column) + 1024:  # a small range: no need to sort
+        if _few(high - low, column):
             return column.astype(np.int64) - low, high - low + 1
     values, codes = np.unique(column, return_inverse=True)
     return codes.reshape(-1).astype(np.int64), len(values)
+
+
+def _numbered(code: np.ndarray, size: int) -> tuple[np.ndarray, int]:
+    """Codes below ``size`` numbered through, in the same order, and how many there are."""
+    if _few(size, code):
+        there = np.zeros(size, bool)
+        there[code] = True
+        number = np.cumsum(there) - 1
+        return (code, size) if there.all() else (number[code], int(number[-1]) + 1)
+    values, number = np.unique(code, return_inverse=True)
+    return number.reshape(-1).astype(np.int64, copy=False), len(values)
 
 
 def distinct_rows(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -31,13 +47,15 @@ def distinct_rows(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     count = len(matrix)
     if count == 0:
         return np.zeros(0, np.int64), matrix.copy()
-    code, size = np.zeros(count, np.int64), 1
+    kind, size = np.zeros(count, np.int64), 1
     for column in matrix.T:
         new, new_size = _codes(np.ascontiguousarray(column))
         if size * new_size >= _LIMIT:
-            code = np.unique(code, return_inverse=True)[1].reshape(-1).astype(np.int64)
-            size = int(code.max()) + 1
-        code = code * new_size + new
-        size *= new_size
-    _, first, kind = np.unique(code, return_index=True, return_inverse=True)
-    return kind.reshape(-1).astype(np.int64), matrix[first]
+            kind, size = _numbered(kind, size)
+        kind, size = kind * new_size + new, size * new_size
+        if _few(size, kind):  # so that they stay few
+            kind, size = _numbered(kind, size)
+    kind, size = _numbered(kind, size)
+    first = np.empty(size, np.int64)
+    first[kind[::-1]] = np.arange(count)[::-1]
+    return kind, matrix[first]

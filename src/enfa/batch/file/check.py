@@ -156,7 +156,10 @@ def _check_numbers(name: str, array: np.ndarray, form: Form, sizes: Sizes) -> No
 
 def _by_graph(ptr: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """The sums of the numbers of every graph."""
-    return np.diff(np.concatenate([[0], np.cumsum(numbers)])[ptr])
+    found, some = np.zeros(len(ptr) - 1, np.int64), ptr[1:] > ptr[:-1]
+    if some.any():  # of nothing reduceat would return what comes next
+        found[some] = np.add.reduceat(numbers, ptr[:-1][some], dtype=np.int64)
+    return found
 
 
 def _check_counts(program: Program, arrays: Arrays) -> None:

@@ -88,7 +88,7 @@ def flat_graphs(path: Path, arrays: Mapping[str, np.ndarray], edges: str = "auto
 
 def seen(flat: FlatGraphs) -> str:
     """Whether graphs have both directions of every edge ("both") or each edge "once"."""
-    share = flat.share_reversed()
+    share = flat.share_reversed
     if share not in (0.0, 1.0):
         raise ValueError(
             f"{flat.source}: {share:.0%} of the edges stand in both directions, which is neither all nor none; "

@@ -53,7 +53,7 @@ def from_graphs(
         splits=splits,
         level=level,
     )
-    return replace(data, directed=flat.share_reversed() < 1)
+    return replace(data, directed=flat.share_reversed < 1)
 
 
 def check_alike(name: str, graphs: Sequence[Data], y: bool) -> None:
@@ -159,7 +159,7 @@ def from_arrays(
         targets=named(arrays, "targets"),
     )
     classes = named(arrays, "classes") if "classes" in arrays else data.classes
-    return replace(data, classes=classes, directed=flat.share_reversed() < 1)
+    return replace(data, classes=classes, directed=flat.share_reversed < 1)
 
 
 def graphs_from_npz(

@@ -143,7 +143,7 @@ def _directions(flat: FlatGraphs) -> Literal["once", "both"] | None:
     """Whether edges stand in both directions; None where there are none but loops. Some of both is refused."""
     if not (flat.edges[:, 0] != flat.edges[:, 1]).any():
         return None
-    share = flat.share_reversed()
+    share = flat.share_reversed
     if share not in (0.0, 1.0):
         raise ValueError(
             f"{flat.source}: {share:.0%} of the edges stand in both directions, which is neither all nor none; {_HINT}"
