@@ -158,7 +158,8 @@ def model_figures(path: Path) -> str:
     for name, one in models.items():
         steps = one["steps"]
         cells = [_few_digits(steps[key]["ms"]) if "ms" in steps.get(key, {}) else "–" for key, _ in _MODEL_COLUMNS]
-        peaks = [_few_digits(steps[key]["peak_bytes"] / 1e9) for key in ("theirs", "ours, captured")]
+        there = [steps.get(key, {}).get("peak_bytes") for key in ("theirs", "ours, captured")]
+        peaks = ["–" if peak is None else _few_digits(peak / 1e9) for peak in there]
         lines.append(f"| {' | '.join([name, *cells, ' / '.join(peaks), one['commit']])} |")
     away = max(max(one["away"].values()) for one in models.values())
     graphs = any("ms" in step for one in models.values() for key, step in one["steps"].items() if key.endswith("CUDA graph"))

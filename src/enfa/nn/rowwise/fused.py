@@ -1,7 +1,7 @@
 """Linears, sums and norms of Rows that are held back, so that our own kernels compute several of them at once.
 
 A linear adds other rows to its result on the way, and takes the ReLU behind them; with a norm behind it, it is one operation.
-A wide linear normalises what it reads, so that rows between a norm and a linear are written nowhere.
+A wide linear normalises what it reads: rows between a norm and a linear are not written in float32.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Tall tables in halves: written once, multiplied twice, forwards or back and for the weight's gradient.
 
 A wide product that splits what it reads does so once for every block of columns; one that finds halves only multiplies.
-Each row has a power of two of its own. That of a gradient's row is chosen so that the products of rows with those of the
-linear's inputs are of one size within TILE rows: then the sum over these rows, the weight's gradient, is a plain product of
-halves, too. A row keeps its 22 bits if up to SLACK of the bits of float16's range are given away for that. Tiles in which
-rows differ by more are marked, and their rows are split again where they are summed.
+Each row has a power of two of its own, and its numbers keep 22 bits, or 2**-39 of the row's largest. The power of a
+gradient's row is chosen so that its products with the row of the linear's inputs are of one size within TILE rows: then the
+sum over these rows, for the weight's gradient, is a plain product of halves, too. That gives away at most SLACK of the 39 bits.
+Tiles in which rows differ by more (a few in a hundred, in training on molecules) are marked: their rows have powers of their
+own, and are split again where they are summed.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ from enfa.nn.triton.linears.wide import Normed
 from enfa.nn.triton.norm import gradient_totals, scaling_of
 from enfa.nn.triton.norm_kernels import above_relu, load_scaling, normalised, row_gradients
 
-__all__ = ["SLACK", "TILE", "Halved", "halve_gradient", "halve_rows", "is_halved"]
+__all__ = ["LEAST", "SLACK", "TILE", "Halved", "halve_gradient", "halve_rows", "is_halved"]
 
 TILE = 32  # rows whose products are summed at once
-SLACK = 17  # numbers below 2**15, in halves of at least 2**-24, have 39 bits
-LEAST = tl.constexpr(20)  # a smaller exponent cannot be raised to 2**15
+SLACK = 8
+LEAST = tl.constexpr(20)  # smaller exponents count as this one: the powers must be float32 numbers
 
 
 class Halved(NamedTuple):
     """A table [R, C]: halves of its rows, each times a power of two."""
 
     parts: Tensor  # [2, R, C rounded up]
-    exponents: Tensor  # [R], of the power, as in a float32 just above the row; 0 for rows of zeros
+    exponents: Tensor  # [R]: float32's exponent of a row's largest number, plus what is given away; 0 for rows of zeros
 
     @property
     def rows(self) -> int:
@@ -42,7 +43,7 @@ class Halved(NamedTuple):
 
 def is_halved(outs: int, ins: int) -> bool:
     """Whether products with a weight [outs, ins] take their tables in halves: below, programs see all columns anyway."""
-    return min(outs, ins) > 128 and max(outs, ins) <= 2048  # a program that splits a row holds it
+    return min(outs, ins) > 128 and max(outs, ins) <= 1024  # a program that splits a row holds it
 
 
 @triton.jit
@@ -144,19 +145,20 @@ def _halve_gradient_kernel(
     both = (exponent > 0) & (other > 0)  # a row of zeros fits any size
     top = tl.maximum(tl.max(tl.where(both, exponent + other, 0), 0), 156)
     lack = tl.where(both, top - exponent - other, 0)
-    given = tl.minimum(tl.minimum(lack, SLACK), 267 - exponent)
+    marked = tl.max(lack, 0) > SLACK
+    given = tl.where(marked, 0, lack)
     _store_halves(a, exponent + given, parts, exponents, rows, long, cols, R, P)
     if REST:
         _store_halves(b, exponent + given, parts, exponents, rows, long, behind, R, P)
     down = (tl.minimum(top - 155, 254) << 23).to(tl.float32, bitcast=True)
-    tl.store(downs + tl.program_id(0), tl.where(tl.max(lack - given, 0) > 0, 0.0, down))
+    tl.store(downs + tl.program_id(0), tl.where(marked, 0.0, down))
 
 
 def _columns(width: int) -> dict[str, int]:
     """A power of two, and another one for the rest: 300 are 256 and 64, where 512 would leave two fifths of a program idle."""
     first = next_power_of_2(width + 1) // 2
     rest = next_power_of_2(width - first)
-    # told how many registers it may use, the compiler lets two programs to a processor
+    # with so few registers two programs of 8 warps run on a processor at once
     return {"COLS": first, "REST": rest, "num_warps": 8 if width <= 320 else 16, "maxnreg": 128}
 
 
@@ -164,8 +166,8 @@ def halve_gradient(
     grad: Tensor, z: Tensor, copies: Tensor, saved: Tensor, total: Tensor, weight: Tensor | None, bias: Tensor | None,
     sums: Tensor, relu: bool, beside: Tensor, stored: bool,
 ) -> tuple[Halved, Tensor, Tensor, Tensor | None]:  # fmt: skip
-    """The gradient in front of a norm, the power of two of each tile's products with rows of exponents ``beside``, the
-    gradients of weight and bias [2, C], and, ``stored``, the first of them as it is. 0 marks the tiles without such a power.
+    """The gradient in front of a norm, in halves; for every tile, the power of two of its products with rows of exponents
+    ``beside``, or 0 where it is marked; the gradients of weight and bias [2, C]; and, ``stored``, the gradient in float32.
     """
     (rows, cols), found = z.shape, _room(z)
     of_z = torch.empty_like(z) if stored else None

@@ -8,7 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from enfa.nn.triton.launch import cdiv, kernel
-from enfa.nn.triton.linears.halved import TILE, Halved
+from enfa.nn.triton.linears.halved import LEAST, TILE, Halved
 from enfa.nn.triton.linears.split import Halves, halves, padded, row_scales, times_halves
 from enfa.nn.triton.linears.wide import store_columns, times_columns
 from enfa.nn.triton.sums import row_shares
@@ -26,7 +26,7 @@ def _load_halves(parts, place, mask, size):
 @triton.jit
 def _downs(exponents, rows, here):
     """What takes halved rows to their own size again."""
-    return ((tl.maximum(tl.load(exponents + rows, here, 0), 20) - 14) << 23).to(tl.float32, bitcast=True)
+    return ((tl.maximum(tl.load(exponents + rows, here, 0), LEAST) - 14) << 23).to(tl.float32, bitcast=True)
 
 
 @kernel(do_not_specialize=["R"])
@@ -47,7 +47,7 @@ def _times_kernel(
         # added up outside of the tensor cores, which cut off what they add
         total += times_columns(upper, lower, w, k, n, K, STRIDE)
     down = _downs(exponents, rows, here)[:, None]
-    store_columns(total * down, back, shift, plus, out, long, here[:, None], n, N, SHIFTED, PLUS, False)
+    store_columns(total, down, back, shift, plus, out, long, here[:, None], n, N, SHIFTED, PLUS, False)
 
 
 def halved_times(
@@ -94,20 +94,19 @@ def _parts_kernel(
         upper_a, lower_a = _load_halves(grad, long * P + n[None, :], here & (n < P)[None, :], size_a)
         upper_b, lower_b = _load_halves(x, long * Q + k[None, :], here & (k < Q)[None, :], size_b)
         total += times_halves(tl.trans(upper_a), tl.trans(lower_a), upper_b, lower_b) * tl.load(downs + tile)
-    marked = tl.zeros((AHEAD,), tl.int32)
-    for first in range(0, tiles, AHEAD):
-        ahead = first + tl.arange(0, AHEAD)
-        marked |= (tl.load(downs + ahead, ahead < tiles, 1) == 0).to(tl.int32)
-    if tl.max(marked, 0) > 0:  # rare: rows of very different sizes
-        for tile in range(part, tiles, tl.num_programs(0)):
-            if tl.load(downs + tile) == 0:
-                r = tile * DEPTH + tl.arange(0, DEPTH)
-                a = _load_rows(grad, of_grad, r, r < R, n, n < P, size_a, P)
-                b = _load_rows(x, of_x, r, r < R, k, k < Q, size_b, Q)
-                up_a, up_b, down = row_scales(tl.max(tl.abs(a), 1), tl.max(tl.abs(b), 1))
-                upper_a, lower_a = halves(a * up_a[:, None])
-                upper_b, lower_b = halves(b * up_b[:, None])
-                total += times_halves(tl.trans(upper_a), tl.trans(lower_a), upper_b, lower_b) * down
+    for first in range(part, tiles, AHEAD * tl.num_programs(0)):  # marked tiles: rows of very different sizes
+        mine = first + tl.arange(0, AHEAD) * tl.num_programs(0)
+        mine = tl.where(tl.load(downs + mine, mine < tiles, 1) == 0, mine, tiles)
+        tile = tl.min(mine, 0)
+        while tile < tiles:
+            r = tile * DEPTH + tl.arange(0, DEPTH)
+            a = _load_rows(grad, of_grad, r, r < R, n, n < P, size_a, P)
+            b = _load_rows(x, of_x, r, r < R, k, k < Q, size_b, Q)
+            up_a, up_b, down = row_scales(tl.max(tl.abs(a), 1), tl.max(tl.abs(b), 1))
+            upper_a, lower_a = halves(a * up_a[:, None])
+            upper_b, lower_b = halves(b * up_b[:, None])
+            total += times_halves(tl.trans(upper_a), tl.trans(lower_a), upper_b, lower_b) * down
+            tile = tl.min(tl.where(mine > tile, mine, tiles), 0)
     place = parts + part.to(tl.int64) * N * K
     tl.store(place + n[:, None] * K + k[None, :], total, (n < N)[:, None] & (k < K)[None, :])
 
@@ -116,10 +115,10 @@ def halved_parts(grad: Halved, x: Halved, downs: Tensor, shape: torch.Size) -> T
     """[shares, N * K]: ``grad.T @ x`` by shares of the rows; ``downs`` as :func:`halve_gradient` returns them."""
     n, k = shape
     blocks = cdiv(n, 64) * cdiv(k, 64)
-    parts, _ = row_shares(x.rows, TILE, max(1, PROGRAMS // blocks))
+    parts, _ = row_shares(x.rows, TILE, max(16, PROGRAMS // blocks))
     out = torch.empty(parts, n * k, dtype=torch.float32, device=downs.device)
     _parts_kernel[(parts, blocks)](
-        *grad, *x, downs, out, x.rows, N=n, K=k, P=padded(n), Q=padded(k), ROWS=64, COLS=64, DEPTH=TILE, AHEAD=1024,
+        *grad, *x, downs, out, x.rows, N=n, K=k, P=padded(n), Q=padded(k), ROWS=64, COLS=64, DEPTH=TILE, AHEAD=128,
         num_warps=4, num_stages=3,
     )  # fmt: skip
     return out

@@ -1,4 +1,4 @@
-"""relu(norm(linear(x) + plus)) as one operation: two to four kernels forwards, three to five backwards.
+"""relu(norm(linear(x) + plus)) as one operation: two to five kernels forwards, three to six backwards.
 
 Where a program holds the whole weight, the product's kernel takes the statistics of what it writes. Backwards, the gradient
 of the linear's outputs is not stored there: it is made row by row, and used for the inputs' and the weight's gradient at
@@ -120,7 +120,9 @@ class _LinearNorm(torch.autograd.Function):
 
     @staticmethod
     @backward_once
-    def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad: Tensor | None, *_: Tensor) -> tuple[Tensor | None, ...]:
+        if grad is None:
+            return (None,) * 13
         w, weight, bias, copies, z, saved, total, halves, back, x, *before = ctx.saved_tensors
         grad, (outs, ins) = grad.contiguous(), w.shape
         sums = gradient_sums(grad, z, saved, weight, bias, ctx.relu)
@@ -142,9 +144,10 @@ class _LinearNorm(torch.autograd.Function):
             known = (grad, z, copies, saved, total, weight, bias, sums, ctx.relu)
             split = Halves(halves, back)
             if is_halved(outs, ins):
-                held, downs, of_params, of_z = halve_gradient(*known, before[0], added)
+                parts, exponents = x, before[0]
+                held, downs, of_params, of_z = halve_gradient(*known, exponents, added)
                 of_x = halved_times(held, split, w.shape, None, True) if inputs else None
-                of_w = ctx.beside.run(partial(_halved_gradient, w.shape), downs, *held, x, *before)
+                of_w = ctx.beside.run(partial(_halved_gradient, w.shape), downs, *held, parts, exponents)
             else:
                 if inputs and turns(outs, ins):
                     of_z, of_params, of_x = turn_times(*known, split, ins)

@@ -50,12 +50,14 @@ def times_columns(upper, lower, w, k, n, K: tl.constexpr, STRIDE: tl.constexpr):
 
 @triton.jit
 def store_columns(
-    total, back, shift, plus, out, long, here, n,
+    total, down, back, shift, plus, out, long, here, n,
     N: tl.constexpr, SHIFTED: tl.constexpr, PLUS: tl.constexpr, RELU: tl.constexpr,
 ):  # fmt: skip
-    """What is added to a product, and where it is written."""
+    """A product by the powers of two of its rows and columns, what is added to it, and where it is written."""
     mask = here & (n < N)[None, :]
-    total *= tl.load(back + n, n < N, 0)[None, :]
+    back_n = tl.load(back + n, n < N, 0)[None, :]
+    total *= tl.minimum(down, back_n)  # the smaller of the two powers first: the other one would overflow
+    total *= tl.maximum(down, back_n)
     if SHIFTED:
         total += tl.load(shift + n, n < N, 0)[None, :]
     if PLUS:
@@ -94,7 +96,7 @@ def _wide_kernel(
         up, down = scales(tl.max(tl.abs(a), 1))
         upper, lower = halves(a * up[:, None])
         total += times_columns(upper, lower, w, k, n, K, STRIDE) * down[:, None]
-    store_columns(total, back, shift, plus, out, long, here, n, N, SHIFTED, PLUS, RELU)
+    store_columns(total, 1.0, back, shift, plus, out, long, here, n, N, SHIFTED, PLUS, RELU)
 
 
 @kernel(do_not_specialize=["R"])

@@ -1,0 +1,45 @@
+"""Kernels that Triton's interpreter runs must also compile for a GPU, which needs none."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+_COMPILE = """
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from enfa.nn.triton.linears.halved import _halve_gradient_kernel, _halve_kernel
+from enfa.nn.triton.linears.halved_products import _parts_kernel, _times_kernel
+
+def compiles(kernel, types, num_warps, **constants):
+    names = [name for name in kernel.jit.arg_names if name not in constants]
+    signature = dict.fromkeys(kernel.jit.arg_names, "constexpr") | dict(zip(names, types.split(), strict=True))
+    aligned = {(i,): [["tt.divisibility", 16]] for i, name in enumerate(signature) if signature[name].startswith("*")}
+    source = ASTSource(fn=kernel.jit, signature=signature, constexprs=constants, attrs=aligned)
+    made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": num_warps, "num_stages": 3})
+    assert made.asm["cubin"]
+    return made.asm["ptx"]
+
+P, f, h, i = 304, "*fp32 ", "*fp16 ", "*i32 "
+ptx = compiles(_times_kernel, h + i + h + 4 * f + "i32", 4,
+               K=300, N=300, P=P, STRIDE=P, SHIFTED=True, PLUS=True, ROWS=64, COLS=128, DEPTH=32)
+assert "wgmma" in ptx
+ptx = compiles(_parts_kernel, h + i + h + i + 2 * f + "i32", 4,
+               N=300, K=300, P=P, Q=P, ROWS=64, COLS=64, DEPTH=32, AHEAD=128)
+assert "wgmma" in ptx
+compiles(_halve_kernel, 4 * f + i + h + i + "i32", 4, C=300, P=P, NORMED=True, AFFINE=True, ROWS=8, COLS=512)
+compiles(_halve_gradient_kernel, 2 * f + i + 5 * f + i + f + h + i + f + "i32", 8,
+         C=300, P=P, AFFINE=True, RELU=True, STORED=True, SLACK=8, ROWS=32, COLS=256, REST=64)
+print("compiled")
+"""
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="on a GPU the tests of tests/nn/triton compile them")
+def test_kernels_of_halves_compile_for_a_gpu() -> None:
+    pytest.importorskip("triton")
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    found = subprocess.run([sys.executable, "-c", _COMPILE], capture_output=True, text=True, env=environment)
+    assert found.stdout.strip() == "compiled", found.stderr[-2000:]
