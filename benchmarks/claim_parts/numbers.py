@@ -66,6 +66,11 @@ def rates(found: Any) -> list[str]:
     return [str(one["last_to_first"]), f"{round(min(quiet), -2):,.0f}", f"{round(max(quiet), -2):,.0f}"]
 
 
+def kept(found: Any) -> list[str]:
+    ratios = [one["plain"]["ms"] / one["kept"]["ms"] for one in found["results"]]
+    return [f"{min(ratios):.1f}", f"{max(ratios):.1f}"]
+
+
 def apart(found: Any) -> list[str]:
     most = max(max(one["away"].values()) for one in found["peers"].values())
     return [f"{most:.0e}".replace("e-0", "e-")]

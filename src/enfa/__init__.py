@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         Subsample,
     )
     from enfa.expressiveness import Power, power
+    from enfa.memory import keep_memory
     from enfa.nn import (
         DSGNN,
         DSSGNN,
@@ -57,6 +58,7 @@ else:
         "enfa.edits": "EdgeDeletion EdgeMarking EgoNets MostCentral NeighborMarking NodeDeletion NodeMarking PairMarking "
         "Policy Reconstruction Subgraph Subsample",
         "enfa.expressiveness": "Power power",
+        "enfa.memory": "keep_memory",
         "enfa.nn": "DSGNN DSSGNN ESAN GNNAK I2GNN IDGNN NGNN SSWLGNN SUN CountedBatchNorm Step Subgraphormer captured eagerly",
         "enfa.nn.bag": "Bag Rows ShardedDataset load_compiled make_plan",
         "enfa.nn.bag.compile": "compile",
@@ -105,6 +107,7 @@ __all__ = [
     "compile",
     "eagerly",
     "explain",
+    "keep_memory",
     "lift",
     "load",
     "load_compiled",
