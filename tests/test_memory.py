@@ -18,7 +18,8 @@ def faults():
     for _ in range(5):
         torch.ones(2**24)  # 64 MB
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-faults()
+for _ in range(6):  # until what is left behind lies where the next ones fit in
+    faults()
 print(kept, faults())
 """
 
@@ -35,7 +36,7 @@ def _faults(how: str, **more: str) -> tuple[str, int]:
 def test_memory_is_used_again() -> None:
     plain, kept = _faults("plain"), _faults("kept")
     assert kept[0] == "True"
-    assert kept[1] < 100 < plain[1]  # 5 x 16,384 pages of 4 kB, or 5 x 32 of 2 MB
+    assert plain[1] >= 5 * 32 and kept[1] * 5 <= plain[1]  # 16,384 pages of 4 kB each, or 32 of 2 MB
 
 
 def test_what_the_environment_says_counts(monkeypatch: pytest.MonkeyPatch) -> None:
