@@ -18,11 +18,12 @@ from torch import nn
 
 from enfa.atomic import named
 from enfa.datasets import Benchmark
+from enfa.memory import keep_memory
 from enfa.training.build import Problem, compile_for, open_benchmark
 from enfa.training.checkpoint import check_resumable, check_same_model, check_weights, load, load_checkpoint
 from enfa.training.disk import write_json, write_text
 from enfa.training.finetune import fitted, start_from
-from enfa.training.loop.graphed import uses_graphs
+from enfa.training.loop.graphed import on_gpu, uses_graphs
 from enfa.training.metrics import NEAR, lower_is_better, mode
 from enfa.training.one_graph import compile_roots, labels_of_roots, open_one_graph
 from enfa.training.results.parts import Parts
@@ -249,6 +250,8 @@ def fit(
     checkpoint = load_checkpoint(last) if resume else None
     if checkpoint is not None:
         check_resumable(last, checkpoint, config)
+    if not on_gpu(config):
+        keep_memory()
     parts = Parts() if parts is None else parts
     weights = None if config.init is None else load(last if resume else config.init)
     run = prepare(config, progress, weights, data, parts)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from enfa.memory import keep_memory
 from enfa.training.build import open_benchmark
 from enfa.training.checkpoint import check_resumable, load_checkpoint
 from enfa.training.loop.graphed import workers
@@ -104,7 +103,6 @@ def _processes(count: int) -> ProcessPoolExecutor:
 
 def _begin(method: str | None) -> None:
     multiprocessing.set_start_method(method, force=True)
-    keep_memory()
 
 
 def sweep(

@@ -79,14 +79,10 @@ def train(
     parts = Parts(telling if progress else None)
     try:
         with parts.timed("import"):  # and PyTorch, which no mistake above had to wait for
-            from enfa.memory import keep_memory
-            from enfa.training.loop.graphed import on_gpu
             from enfa.training.run import fit, needs_lightning
             from enfa.training.trained.ensemble import fit_ensemble
 
             needs_lightning()
-        if not on_gpu(settings):
-            keep_memory()
         with parts.timed("read"):
             data = _opened(settings) if settings.level == "graphs" else None
         if ensemble is not None:
