@@ -164,7 +164,9 @@ def model_figures(path: Path) -> str:
     away = max(max(one["away"].values()) for one in models.values())
     graphs = any("ms" in step for one in models.values() for key, step in one["steps"].items() if key.endswith("CUDA graph"))
     captured = "" if graphs else " Their code could not be captured as a CUDA graph."
-    return "\n".join([*lines, "", f"As above; apart by {away:.0e} at most.{captured} A dash: it failed."])
+    codes = {one["ours at"] for one in models.values() if "ours at" in one}
+    code = f", with this package's commit {', '.join(sorted(codes))}" if codes else ""
+    return "\n".join([*lines, "", f"As above{code}; apart by {away:.0e} at most.{captured} A dash: it failed."])
 
 
 def with_figures(readme: str, results: Path) -> str:

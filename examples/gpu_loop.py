@@ -9,7 +9,7 @@ import enfa
 from enfa.testing import random_graphs
 
 torch.manual_seed(0)
-torch.autograd.set_multithreading_enabled(False)  # one GPU: backward passes need not wait for a thread of their own
+torch.autograd.set_multithreading_enabled(False)  # one GPU: no thread of its own for backward passes
 device = "cuda" if torch.cuda.is_available() else "cpu"
 graphs = random_graphs(256, 16, seed=0, channels=3)
 model = enfa.DSGNN(3, hidden_channels=32, out_channels=2, num_layers=4)  # or enfa.captured(Net()), for any module
