@@ -44,3 +44,27 @@ def test_a_step_is_the_plain_one(check, name: str) -> None:
         exact = _step(model, "full", "cpu")
     check.near(_step(model, "distinct", check.device), exact, 1e-10)
     check.near(_step(model.float(), "distinct", check.device), exact, 2e-5)
+
+
+MANY_TERMS = {
+    "sswl": lambda: enfa.SSWLGNN([5], 8, 2, 2, "gine", edge_channels=[4], mark_channels=3),
+    "sun": lambda: enfa.SUN([5], 8, 2, 2, "gine", edge_channels=[4], mark_channels=3),
+}
+
+
+@pytest.mark.parametrize(("name", "unshared"), [("sswl", None), ("sswl", 2), ("sun", 2)])
+def test_terms_are_added_up_as_plainly(check, name: str, unshared: int | None) -> None:
+    """From a step on no row is shared: then rows of nodes and subgraphs are added to pairs in one pass."""
+    model, policy = MANY_TERMS[name]().double(), enfa.NodeMarking(distances=1)
+    graphs = random_graphs(2, 4, seed=1, channels=[5], edge_channels=[4])
+    compiled = enfa.compile(graphs, policy, model, progress=False, unshared=unshared)
+
+    def step(model: nn.Module, plan: enfa.Bag, device: str) -> list[Tensor]:
+        model = copy.deepcopy(model).to(device).train()
+        out = model(plan.to(device))
+        out.square().sum().backward()
+        return [out, *(p.grad for p in model.parameters()), *model.buffers()]  # type: ignore[list-item]
+
+    with check.plainly():
+        exact = step(model, enfa.make_plan(graphs, policy, model, "full"), "cpu")
+    check.near(step(model, compiled[:], check.device), exact, 1e-10)

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from enfa.graphs.names import unknown
 from enfa.nn.bag.bag import Bag
+from enfa.nn.bag.branches import Branches, added, computed, fan, plus_spread
 from enfa.nn.convs import make_conv
 from enfa.nn.convs.base import make_norm, mlp
 from enfa.nn.encode import OneHotEdges, SumEncoder
@@ -24,12 +25,16 @@ class SSWLLayer(SubgraphLayer):
         self.between, self.point, self.eps = between, point, nn.Parameter(torch.zeros(1))
 
     def update(self, bag: Bag, h: Rows, edge: Rows | None) -> Rows:
-        out: Any = bag.propagate(self.conv, h, edge)  # (j, u) for u in N(v)
-        out = out + bag.propagate(self.between, h, edge, along="subgraphs")  # (k, v) for k in N(j)
-        own: Any = bag.spread(bag.diagonal(h))  # (v, v)
-        # h lies in the table of messages, and not in one beside it: rows of h and own would be one more table
-        there: Any = bag.common([out, own], "+")
-        out = out + self.point(torch.addcmul(own, there.of(bag.moved(h, there.number)), 1 + self.eps))
+        one, two, three, four = fan(h, 4)
+        with Branches(bag) as beside:
+            with beside(edge):
+                inside: Any = computed(bag.propagate(self.conv, one, edge))  # (j, u) for u in N(v)
+            with beside(edge):
+                between = computed(bag.propagate(self.between, two, edge, along="subgraphs"))  # (k, v) for k in N(j)
+            # h lies in the table of messages, and not in one beside it: rows of h and (v, v) would be one more table
+            table = bag.meeting(inside, between, "+")
+            point = computed(self.point(plus_spread(three, bag.diagonal(four), 1 + self.eps, table)))  # (v, v)
+        out: Any = added(inside, between, point)
         return self.norm(out).relu()
 
 

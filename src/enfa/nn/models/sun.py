@@ -8,6 +8,7 @@ from torch import nn
 
 from enfa.graphs.names import unknown
 from enfa.nn.bag.bag import Bag
+from enfa.nn.bag.branches import Branches, computed, fan, plus_spread
 from enfa.nn.convs import make_conv
 from enfa.nn.convs.base import make_norm, mlp
 from enfa.nn.encode import Categorical, NodeEncoder, OneHotEdges
@@ -66,18 +67,24 @@ class SUNLayer(SubgraphLayer):
         """Of everything the left half of the channels is for rows (k, v) with v != k, the right half for roots, (k, k)."""
         marks: Any = bag.mark
         root = marks[:, :1] > 0
-        at_pair: Any = torch.cat([
-            _among(self.norm, bag.propagate(self.conv, h, edge), ~root) + self.kv(h),
-            _among(self.root_norm, bag.propagate(self.root_conv, h, edge), root),
-        ], 1)  # fmt: skip
-        own, seen = bag.diagonal(h), bag.across(h, "mean")  # (v, v); the mean of (k, v) over k
-        of_node: Any = torch.cat([
-            self.vv(own) + self.seen_norm(bag.propagate(self.seen_conv, seen, edge)),
-            self.root_vv(own) + self.root_seen_norm(bag.propagate(self.root_seen_conv, seen, edge)),
-        ], 1)  # fmt: skip
-        pooled = bag.pool(h, self.pool)  # of all (k, v) over v
-        of_subgraph: Any = torch.cat([self.kk(bag.root(h)) + self.pooled(pooled), self.root_pooled(pooled)], 1)
-        out: Any = at_pair + bag.spread(of_node) + bag.spread(of_subgraph)
+        first, second, third, *rest = fan(h, 7)
+        with Branches(bag) as beside:
+            with beside(edge):
+                own, seen = bag.diagonal(rest[0]), bag.across(rest[1], "mean")  # (v, v); the mean of (k, v) over k
+                of_node: Any = computed(torch.cat([
+                    self.vv(own) + self.seen_norm(bag.propagate(self.seen_conv, seen, edge)),
+                    self.root_vv(own) + self.root_seen_norm(bag.propagate(self.root_seen_conv, seen, edge)),
+                ], 1))  # fmt: skip
+            with beside():
+                pooled = bag.pool(rest[2], self.pool)  # of all (k, v) over v
+                of_root = self.kk(bag.root(rest[3]))
+                of_subgraph = computed(torch.cat([of_root + self.pooled(pooled), self.root_pooled(pooled)], 1))
+            with beside(edge, root):
+                at_root = computed(_among(self.root_norm, bag.propagate(self.root_conv, third, edge), root))
+            at_pair: Any = _among(self.norm, bag.propagate(self.conv, first, edge), ~root) + self.kv(second)
+            at_pair = computed(at_pair)
+        at_pair = torch.cat([at_pair, at_root], 1)
+        out: Any = plus_spread(plus_spread(at_pair, of_node), of_subgraph)
         others, roots = out.chunk(2, 1)
         chosen: Any = torch.where(root, roots, others)
         return chosen.relu()
