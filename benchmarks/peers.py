@@ -37,7 +37,8 @@ GPU = torch.cuda.is_available()
 
 
 def away(peer: Peer, count: int) -> dict[str, float]:
-    """The largest difference of outputs and of gradients, relative to the largest of theirs; in float64, in training.
+    """The largest difference of outputs and of gradients, relative to the largest of theirs; in float64, in training. And of
+    outputs in evaluation behind that, by the running statistics of this one batch.
 
     As ``enfa.testing`` has it, a gradient is measured against its largest entry, at least a hundredth of the largest of all:
     that of a bias in front of BatchNorm is zero but for rounding.
@@ -46,8 +47,10 @@ def away(peer: Peer, count: int) -> dict[str, float]:
     theirs, ours = peer.theirs.double().train(), peer.ours.double().train()
     peer.pairs.copy()
     theirs_there, ours_there = copy.deepcopy((theirs, ours))
-    out = theirs_there.to(device)(peer.batch(graphs).to(device))
-    own = ours_there.to(device)(enfa.make_plan(graphs, peer.policy, ours).to(device))
+    batch, plan = peer.batch(graphs).to(device), enfa.make_plan(graphs, peer.policy, ours).to(device)
+    out, own = theirs_there.to(device)(copy.copy(batch)), ours_there.to(device)(plan)
+    with torch.no_grad():
+        later, own_later = theirs_there.eval()(copy.copy(batch)), ours_there.eval()(plan)
     for model, found, there in ((theirs, out, theirs_there), (ours, own, ours_there)):
         found.square().sum().backward()
         for parameter, other in zip(model.parameters(), there.parameters()):
@@ -55,6 +58,7 @@ def away(peer: Peer, count: int) -> dict[str, float]:
     result = {
         "outputs": float((out.reshape(own.shape) - own).detach().abs().max() / out.detach().abs().max()),
         "gradients": 0.0,
+        "evaluated": float((later.reshape(own.shape) - own_later).abs().max() / later.abs().max()),
     }
     pairs = [(torch.cat([_grad(part) for part in parts]), _grad(b), turned) for parts, b, turned in peer.pairs.parameters]
     least = 0.01 * max(float(a.abs().max()) for a, _, _ in pairs)
