@@ -161,19 +161,21 @@ def test_convert_replaces_every_batchnorm_and_keeps_its_state() -> None:
 
 @pytest.mark.parametrize("train", [True, False], ids=["train", "eval"])
 @pytest.mark.parametrize("linear", [False, True], ids=["", "behind a linear"])
-def test_among_some_rows_is_batchnorm_of_these(linear: bool, train: bool) -> None:
+@pytest.mark.parametrize("among", [[True, False, True, True, False], [2, 0, 1, 3, 1]], ids=["some", "counted"])
+def test_among_some_rows_is_batchnorm_of_these(among: list[int], linear: bool, train: bool) -> None:
     ordinary, counted = _pair({})
     ordinary.train(train), counted.train(train)
     first = nn.Linear(3, 3, dtype=torch.float64) if linear else nn.Identity()
     x = torch.randn(5, 3, dtype=torch.float64, requires_grad=True)
-    copies, there = torch.tensor([3, 1, 0, 4, 2]), torch.tensor([True, False, True, True, False])
-    some = (copies * there).bool()
-    expected = ordinary(first(x.repeat_interleave(copies * there, 0)))
+    copies, there = torch.tensor([3, 1, 0, 4, 2]), torch.tensor(among)
+    times = copies * there
+    some = times > 0
+    expected = ordinary(first(x.repeat_interleave(times, 0)))
     rows = counted_rows(x, copies)
     found = counted(first(rows), rows.of(there[:, None])).value
-    torch.testing.assert_close(found[some].repeat_interleave(copies[some], 0), expected)
+    torch.testing.assert_close(found[some].repeat_interleave(times[some], 0), expected)
     wanted = torch.autograd.grad(expected.square().sum(), [x, ordinary.weight, ordinary.bias])
-    got = torch.autograd.grad((found[some].square() * copies[some, None]).sum(), [x, counted.weight, counted.bias])
+    got = torch.autograd.grad((found[some].square() * times[some, None]).sum(), [x, counted.weight, counted.bias])
     torch.testing.assert_close(got, wanted)
     torch.testing.assert_close(dict(counted.named_buffers()), dict(ordinary.named_buffers()))
 
@@ -192,7 +194,7 @@ def test_among_takes_rows_of_bools() -> None:
     counted = CountedBatchNorm(3)
     rows = counted_rows(torch.randn(2, 3), torch.tensor([3, 1]))
     for wrong in (rows, rows.of(torch.ones(2, dtype=torch.bool)), torch.ones(2, 1, dtype=torch.bool)):
-        with pytest.raises(TypeError, match=r"^Expected bool Rows \[rows, 1\] for a BatchNorm among some rows, got "):
+        with pytest.raises(TypeError, match=r"^Expected bool or int64 Rows \[rows, 1\] for a BatchNorm among some rows, got "):
             counted(rows, wrong)
     with pytest.raises(TypeError, match=r"^Expected Rows for a BatchNorm among some of them, got a tensor"):
         counted(rows.value, rows.of(torch.ones(2, 1, dtype=torch.bool)))

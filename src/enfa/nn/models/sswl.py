@@ -12,6 +12,7 @@ from enfa.nn.convs import make_conv
 from enfa.nn.convs.base import make_norm, mlp
 from enfa.nn.encode import OneHotEdges, SumEncoder
 from enfa.nn.models.base import ConvLike, SubgraphGNN, SubgraphLayer, embedding_gine
+from enfa.nn.ops.norm import CountedBatchNorm
 from enfa.nn.rowwise.rows import Rows
 
 __all__ = ["SSWLGNN"]
@@ -36,6 +37,15 @@ class SSWLLayer(SubgraphLayer):
             point = computed(self.point(plus_spread(three, bag.diagonal(four), 1 + self.eps, table)))  # (v, v)
         out: Any = added(inside, between, point)
         return self.norm(out).relu()
+
+
+class CountedMLP(nn.Sequential):
+    """In whose norms rows count as often as they are told to."""
+
+    def forward(self, x: Any, counts: Any = None) -> Any:
+        for module in self:
+            x = module(x, counts) if isinstance(module, CountedBatchNorm) and counts is not None else module(x)
+        return x
 
 
 class SSWLGNN(SubgraphGNN):
@@ -87,8 +97,11 @@ class SSWLGNN(SubgraphGNN):
         return embedding_gine(self.edge_encoder, width, hidden, edge_dim, norm, nn.init.xavier_uniform_)
 
     def make_subgraph_mlp(self, pooled: int, hidden: int, norm: str | None) -> nn.Module:
-        return nn.Sequential(*mlp(pooled, hidden, norm), make_norm(norm, hidden), nn.ReLU())
+        return CountedMLP(*mlp(pooled, hidden, norm), make_norm(norm, hidden), nn.ReLU())
 
     def pooled(self, bag: Bag, h: Rows) -> Tensor:
-        found = self.subgraph_mlp(bag.spread(bag.pool(h, self.readout)))
-        return bag.pool(bag.pool(found, "mean"), self.bag)
+        nodes = Rows(torch.ones(bag.num_rows(h.number), 1, dtype=h.dtype, device=bag.device), bag, h.number)
+        counts = bag.pool(nodes, "sum").long()
+        found: Any = self.subgraph_mlp(bag.pool(h, self.readout), counts)
+        found = torch.where(counts > 0, found, 0.0)  # of no nodes, nothing
+        return bag.pool(found, self.bag)

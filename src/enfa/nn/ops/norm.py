@@ -23,8 +23,9 @@ class CountedBatchNorm(nn.BatchNorm1d):
     """
 
     def forward(self, x: Tensor, among: Any = None) -> Tensor:
-        """``among``, of Rows: bool Rows [rows, 1], which of them the statistics are taken of. In training the others come out
-        as the bias, and no gradient comes from them: for a model that puts something else in their place."""
+        """``among``, of Rows: bool Rows [rows, 1], which of them the statistics are taken of, or int64, how often each of them
+        counts. In training those that do not come out as the bias, and no gradient comes from them: for a model that puts
+        something else in their place."""
         if has_torch_function_unary(x):  # Rows of a bag bring their own counts
             kind: Any = type(x)  # of the two arguments only this one may speak for itself
             return kind.__torch_function__(CountedBatchNorm.forward, (kind,), (self, x, among))

@@ -82,10 +82,13 @@ def _total(rows: Rows, copies: Tensor) -> int:
     return int(copies.sum()) if copies.device.type == "cpu" else rows.bag.tables[rows.number].total
 
 
+_COUNTS = (torch.bool, torch.int64)
+
+
 def _picked(x: Rows, among: Any) -> tuple[Rows, Tensor]:
     """Rows, in the table in which those are found that say which of them count, and how often each does."""
-    if not isinstance(among, Rows) or among.dtype != torch.bool or among.ndim != 2 or among.shape[1] != 1:
-        raise TypeError(f"Expected bool Rows [rows, 1] for a BatchNorm among some rows, got {among!r}")
+    if not isinstance(among, Rows) or among.dtype not in _COUNTS or among.ndim != 2 or among.shape[1] != 1:
+        raise TypeError(f"Expected bool or int64 Rows [rows, 1] for a BatchNorm among some rows, got {among!r}")
     number = x.bag.common([x, among], "batch_norm").number
     if number != x.number:
         x = Rows(x.bag.moved(x, number), x.bag, number)
