@@ -141,30 +141,51 @@ def test_every_array_must_be_there_in_its_type_and_length(case: Case, parts: Par
     refused("'more'", header, {**arrays, "more": np.zeros(3)})
 
 
-@pytest.mark.parametrize("name", ["ds", "dss", "sun"])
-def test_counts_add_up(name: str, refused: Callable[..., None], tmp_path: Path) -> None:
-    """What the rows of a graph stand for are its pairs, nodes or subgraphs, all of them."""
+@pytest.mark.parametrize(
+    ("name", "end", "what"),
+    [
+        ("rooted", ".count", "pairs of each graph"),
+        ("nodes", ".count", "pairs of each graph"),
+        ("ds", ".lists.b", "nodes of each subgraph"),
+        ("sun", ".lists.b", "nodes of each subgraph"),
+        ("ds, not counted", ".lists.b", "nodes of each subgraph"),
+    ],
+)
+def test_counts_add_up(name: str, end: str, what: str, refused: Callable[..., None], tmp_path: Path) -> None:
+    """What the rows of a graph, or a subgraph, stand for are its pairs, all of them."""
     header, arrays = _parts(CASES[name], tmp_path / "a.enfa")
-    there = [name for name in arrays if name.endswith(".count")]
+    there = [name for name in arrays if name.endswith(end)]
     assert there
     for array in there:
-        for more in (1, 2**40):
+        for at in (0, -1):
             changed = arrays[array].copy()
-            changed[0] += more
-            refused(f"'{array}'", header, {**arrays, array: changed})
+            changed[at] += 1 if changed[at] < 0 else -1 if changed[at] > 1 else 2  # within its range, and not 0
+            refused(f"'{array}' to add up to the {what}", header, {**arrays, array: changed})
     fewer = arrays["sources.sub_size"].copy()
     fewer[np.argmax(fewer)] -= 1
-    refused("to add up to the pairs of each graph", header, {**arrays, "sources.sub_size": fewer})
+    refused(f"to add up to the {what}", header, {**arrays, "sources.sub_size": fewer})
 
 
 def test_rows_that_are_read_and_not_counted(tmp_path: Path) -> None:
     """All numbers in range, and yet a kernel would read copies that are not there."""
-    header, arrays = _parts(CASES["ds"], tmp_path / "a.enfa")
-    rows = arrays["step4.lists.a"].copy()
-    rows[:] = len(arrays["step3.keys.own"]) - 1  # of the last graphs
-    compiled = enfa.load_compiled(stored.write(tmp_path / "x.enfa", header, {**arrays, "step4.lists.a": rows}))
-    with pytest.raises(ValueError, match="Expected copies of all rows that are read of step 3"):
+    header, arrays = _parts(CASES["rooted"], tmp_path / "a.enfa")
+    rows = np.full_like(arrays["step9.keys.a"], len(arrays["step8.keys.own"]) - 1)  # of the last graphs
+    compiled = enfa.load_compiled(stored.write(tmp_path / "x.enfa", header, {**arrays, "step9.keys.a": rows}))
+    with pytest.raises(ValueError, match="Expected copies of all rows that are read of step 8"):
         compiled[[0]]
+
+
+def test_rows_that_a_pool_takes_away_more_often_than_it_adds(tmp_path: Path) -> None:
+    """Every subgraph pools as many pairs as it has, and yet some rows of a batch would stand for none of them, or for fewer."""
+    header, arrays = _parts(CASES["ds"], tmp_path / "a.enfa")
+    counts, begin = arrays["step4.lists.b"].copy(), 0
+    for length in arrays["step4.lists.length"]:
+        if length > 1:
+            counts[begin : begin + 2] += 3, -3
+        begin += length
+    compiled = enfa.load_compiled(stored.write(tmp_path / "x.enfa", header, {**arrays, "step4.lists.b": counts}))
+    with pytest.raises(ValueError, match="Expected copies of all rows that are read of step 3"):
+        compiled[:]
 
 
 def test_columns_of_categories_reach_what_is_said(refused: Callable[..., None], tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def _one(arrays: Arrays, name: str) -> np.ndarray:
 
 def forms_of(program: Program, names: Mapping[str, object]) -> dict[str, Form]:
     """By name, of all arrays that a file with these, and this program, may have."""
-    forms = source_forms(program) | row_forms(program, names) if _has_rows(names) else {}
+    forms = source_forms(program) | row_forms(program) if _has_rows(names) else {}
     if not _has_rows(names) or program.unshared is not None:
         forms |= graph_forms()
     return own_forms(list(names)) | forms
@@ -162,24 +162,33 @@ def _by_graph(ptr: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     return found
 
 
+def _by_list(arrays: Arrays, table: str, numbers: np.ndarray) -> np.ndarray:
+    """The sums of the numbers of every key's items."""
+    return _by_graph(np.concatenate([[0], np.cumsum(arrays[f"{table}.length"])]), numbers)
+
+
 def _check_counts(program: Program, arrays: Arrays) -> None:
-    """The rows of a graph stand for all of its pairs, nodes or subgraphs; for some, where rows may be left out."""
+    """The rows of a graph stand for all of its pairs, and those that a subgraph pools for all of its own."""
     nodes, subs = arrays["sources.node_ptr"], arrays["sources.sub_ptr"]
     nodes_of = np.repeat(np.diff(nodes), np.diff(subs))
     if (arrays["sources.sub_size"] > nodes_of).any():
         raise CorruptFileError("Expected 'sources.sub_size' up to the nodes of each graph, got more")
     if "sources.root" in arrays and (arrays["sources.root"] >= nodes_of[:, None]).any():
         raise CorruptFileError("Expected 'sources.root' within the nodes of each graph, got others")
-    there = {"pairs": _by_graph(subs, arrays["sources.sub_size"]), "nodes": np.diff(nodes), "subgraphs": np.diff(subs)}
+    pairs = _by_graph(subs, arrays["sources.sub_size"])
     for number, step in enumerate(program.shared):
         listed = step.kind == "pairs" and number in program.handed_on
-        if listed and len(arrays[f"step{number}.place"]) != there["pairs"].sum():
+        if listed and len(arrays[f"step{number}.place"]) != pairs.sum():
             raise CorruptFileError(f"Expected a row of every pair in 'step{number}.place', got another number of them")
         name = f"step{number}.count"
-        if name in arrays and step.kind in there:
-            found = _by_graph(arrays[f"{name}_ptr"], arrays[name])
-            if (found != there[step.kind]).any() if program.counted else (found > there[step.kind]).any():
-                raise CorruptFileError(f"Expected '{name}' to add up to the {step.kind} of each graph, got other numbers")
+        if name in arrays and (_by_graph(arrays[f"{name}_ptr"], arrays[name]) != pairs).any():
+            raise CorruptFileError(f"Expected '{name}' to add up to the pairs of each graph, got other numbers")
+        name = f"step{number}.lists"
+        if f"{name}.b" in arrays:
+            of_list = _by_list(arrays, name, arrays[f"{name}.b"])
+            of_row = _by_list(arrays, f"step{number}.keys", of_list[arrays[f"step{number}.keys.a"]])
+            if (of_row[arrays[f"step{number}.place"]] != arrays["sources.sub_size"]).any():
+                raise CorruptFileError(f"Expected '{name}.b' to add up to the nodes of each subgraph, got other numbers")
 
 
 def _check_categories(arrays: Arrays) -> None:

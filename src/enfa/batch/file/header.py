@@ -16,7 +16,7 @@ from enfa.plan.step import Program
 
 __all__ = ["FORMAT", "Header", "check_header", "read_header"]
 
-FORMAT = 5  # of the stored file
+FORMAT = 6  # of the stored file
 _KEY: dict[str, type] = {
     "format": int, "kind": str, "policy": str, "params": dict, "program": dict, "fingerprint": str, "digest": str,
 }  # fmt: skip
