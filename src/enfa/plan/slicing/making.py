@@ -157,9 +157,10 @@ class Making:
         counts = self.program.counted_by.get(read) == number
         if counts or not self.bags.whole:
             assert table.place is not None and table.parts is not None
-            ptr, part = table.parts.ptr.numpy(), table.parts.row.numpy()
-            times, weight = np.bincount(table.place.numpy(), minlength=len(ptr) - 1), np.zeros(lists.count, np.int64)
-            add_sums(ptr, part, np.ones_like(part), times, weight)
+            times, weight, parts = self.copies[number], np.zeros(lists.count, np.int64), table.parts
+            if times is None:
+                times = np.bincount(table.place.numpy(), minlength=self.wanted[number].count)
+            add_sums(parts.ptr.numpy(), parts.row.numpy(), parts.count.numpy(), times, weight)
         listed = self.listed(self.slicer.held(keys), lists.rows, read, weight)
         if counts:
             assert weight is not None
