@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
 import re
 import subprocess
@@ -299,7 +300,7 @@ def test_headers_that_are_none(text: bytes, refused: Callable[..., None]) -> Non
     [
         {"dtype": "|O"}, {"dtype": "<c16"}, {"dtype": ">i4"}, {"dtype": 3}, {"shape": 3}, {"shape": [-1]}, {"shape": [2.5]},
         {"shape": [1, 1, 1]}, {"shape": [1] * 9}, {"shape": [True]}, {"shape": [2**61]}, {"shape": [2**61, 8]},
-        {"shape": [10**10]}, {"shape": [10**12, 0]}, {"width": 3}, {"width": -1}, {"width": "4"}, {"delta": 1},
+        {"shape": [10**10]}, {"shape": [10**12, 0]}, {"width": 5}, {"width": -1}, {"width": "4"}, {"delta": 1},
         {"delta": None}, {"shape": [7]},
     ],
 )  # fmt: skip
@@ -326,20 +327,45 @@ def test_frames_that_say_they_hold_more(dss: Parts, tmp_path: Path) -> None:
     frame = bytes.fromhex("28b52ffde0") + (2**50).to_bytes(8, "little") + b"\0" * 9  # eight bytes for the size
     assert zstandard.frame_content_size(frame) == 2**50
     path, name = stored.write(tmp_path / "x.enfa", *dss), "step7.place"
-    stored.write_packed(path, {name: frame})
+    length = len(frame).to_bytes(4, "little")  # in front of it, as of every block
+    stored.write_packed(path, {name: length + frame})
     with pytest.raises(CorruptFileError, match=r"x\.enfa: damaged: 'step7.place': Expected \d+ bytes, got 1125899906842624"):
         enfa.load_compiled(path)
-    for name, data in {"step7.place": b"no frame", "y": b"", "step1.keys.a": frame[:3]}.items():
+    others = {
+        b"": "'step7.place' packed into 0 bytes",
+        b"\4\0\0\0none": "'step7.place': Expected a zstd frame",
+        **dict.fromkeys((frame[:3], frame, length + frame[:-1], length + frame + b"x"), "'step7.place': Expected 1 blocks"),
+    }
+    for data, what in others.items():
         stored.write_packed(stored.write(path, *dss), {name: data})
-        with pytest.raises(CorruptFileError, match=f"'{name}'"):
+        with pytest.raises(CorruptFileError, match=what):
             enfa.load_compiled(path)
 
 
-def test_images_that_are_none(tmp_path: Path) -> None:
-    for image in (b"", b"{}", b"\xff" * 100, (2**60).to_bytes(8, "little") + b"{}"):
-        stored.write_image(tmp_path / "x.enfa", image)
-        with pytest.raises(CorruptFileError, match=r"x\.enfa: damaged: no arrays"):
-            enfa.load_compiled(tmp_path / "x.enfa")
+def _image(said: Any, data: bytes = b"0123456789") -> bytes:
+    text = json.dumps(said).encode()
+    return len(text).to_bytes(8, "little") + text + data
+
+
+def _said(*ends: Any, dtype: str = "U8", shape: Any = None) -> dict[str, Any]:
+    return {"dtype": dtype, "shape": [ends[1] - ends[0]] if shape is None else shape, "data_offsets": ends}
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        b"", b"{}", b"\xff" * 100, (2**60).to_bytes(8, "little") + b"{}", _image([]), _image({"header": 3}), _image({}),
+        _image({"header": {}}), _image({"header": _said(0, 11)}), _image({"header": _said(0, 9)}),
+        _image({"header": _said(1, 10)}), _image({"header": _said(0, 10, dtype="I8")}),
+        _image({"header": _said(0, 10, shape=[5, 2])}),
+        _image({"a": _said(0, 5), "header": _said(4, 10)}), _image({"a": _said(0, 12), "header": _said(12, 10)}),
+        _image({"header": _said(0, 10.0)}), _image({"header": _said(0, 5, 10)}), b"\xa0\x86\1\0\0\0\0\0" + b"[" * 10**5,
+    ],
+)  # fmt: skip
+def test_images_that_are_none(image: bytes, tmp_path: Path) -> None:
+    stored.write_image(tmp_path / "x.enfa", image)
+    with pytest.raises(CorruptFileError, match=r"x\.enfa: damaged: no arrays"):
+        enfa.load_compiled(tmp_path / "x.enfa")
 
 
 @pytest.mark.long

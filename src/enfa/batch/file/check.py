@@ -8,6 +8,7 @@ from dataclasses import fields
 
 import numpy as np
 
+from enfa.batch.file._packing import sum_runs
 from enfa.batch.file.corrupt import CorruptFileError
 from enfa.batch.file.forms import ANY, FEATURES, MORE, Form, graph_forms, own_forms, row_forms, source_forms
 from enfa.batch.file.header import Header
@@ -154,17 +155,11 @@ def _check_numbers(name: str, array: np.ndarray, form: Form, sizes: Sizes) -> No
             raise CorruptFileError(f"Expected '{name}' to add up to {total} ({form.adds_to}), got other lengths")
 
 
-def _by_graph(ptr: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """The sums of the numbers of every graph."""
-    found, some = np.zeros(len(ptr) - 1, np.int64), ptr[1:] > ptr[:-1]
-    if some.any():  # of nothing reduceat would return what comes next
-        found[some] = np.add.reduceat(numbers, ptr[:-1][some], dtype=np.int64)
+def _sums(lengths: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """The sums of so many numbers, one behind the other."""
+    found = np.empty(len(lengths), np.int64)
+    sum_runs(lengths, numbers, found)
     return found
-
-
-def _by_list(arrays: Arrays, table: str, numbers: np.ndarray) -> np.ndarray:
-    """The sums of the numbers of every key's items."""
-    return _by_graph(np.concatenate([[0], np.cumsum(arrays[f"{table}.length"])]), numbers)
 
 
 def _check_counts(program: Program, arrays: Arrays) -> None:
@@ -175,20 +170,20 @@ def _check_counts(program: Program, arrays: Arrays) -> None:
         raise CorruptFileError("Expected 'sources.sub_size' up to the nodes of each graph, got more")
     if "sources.root" in arrays and (arrays["sources.root"] >= nodes_of[:, None]).any():
         raise CorruptFileError("Expected 'sources.root' within the nodes of each graph, got others")
-    pairs = _by_graph(subs, arrays["sources.sub_size"])
+    pairs = _sums(np.diff(subs), arrays["sources.sub_size"])
     for number, step in enumerate(program.shared):
         listed = step.kind == "pairs" and number in program.handed_on
         if listed and len(arrays[f"step{number}.place"]) != pairs.sum():
             raise CorruptFileError(f"Expected a row of every pair in 'step{number}.place', got another number of them")
         name = f"step{number}.count"
-        if name in arrays and (_by_graph(arrays[f"{name}_ptr"], arrays[name]) != pairs).any():
+        if name in arrays and (_sums(np.diff(arrays[f"{name}_ptr"]), arrays[name]) != pairs).any():
             raise CorruptFileError(f"Expected '{name}' to add up to the pairs of each graph, got other numbers")
-        name = f"step{number}.lists"
-        if f"{name}.b" in arrays:
-            of_list = _by_list(arrays, name, arrays[f"{name}.b"])
-            of_row = _by_list(arrays, f"step{number}.keys", of_list[arrays[f"step{number}.keys.a"]])
+        keys, lists = f"step{number}.keys", f"step{number}.lists"
+        if f"{lists}.b" in arrays:
+            of_list = _sums(arrays[f"{lists}.length"], arrays[f"{lists}.b"])
+            of_row = _sums(arrays[f"{keys}.length"], of_list[arrays[f"{keys}.a"]])
             if (of_row[arrays[f"step{number}.place"]] != arrays["sources.sub_size"]).any():
-                raise CorruptFileError(f"Expected '{name}.b' to add up to the nodes of each subgraph, got other numbers")
+                raise CorruptFileError(f"Expected '{lists}.b' to add up to the nodes of each subgraph, got other numbers")
 
 
 def _check_categories(arrays: Arrays) -> None:

@@ -51,7 +51,7 @@ def _table(
     below = None if items[1] is None else items[1] + 1
     return {
         f"{name}.own": Form(SHORT, (rows,), below=own),
-        f"{name}.length": Form(INT, (rows,), items[0], below, adds_to=all_items),
+        f"{name}.length": Form(SHORT, (rows,), items[0], below, adds_to=all_items),
         f"{name}.a": Form(SHORT, (all_items,), below=a),
         f"{name}.b": Form(SHORT, (all_items,), least_b, b),
     }

@@ -20,7 +20,7 @@ def merged(parts: list[Lists], rows: int) -> Lists:
         owner = np.concatenate([np.repeat(np.arange(len(ptr) - 1), np.diff(ptr)) for ptr, _, _ in parts])
         order = np.argsort(owner, kind="stable")
         row, count = (np.concatenate([part[i] for part in parts])[order] for i in (1, 2))
-        some = sum(part[0] for part in parts)
+        some = np.sum([part[0] for part in parts], axis=0)
     ptr, new, total = np.zeros_like(some), np.empty(len(row), np.int32), np.empty(len(row), np.int64)
     none = np.zeros_like(some), np.empty(0, np.int32)
     count_by_graph(some, row, count, *none, np.full(rows, -1, np.int64), ptr, new, total)

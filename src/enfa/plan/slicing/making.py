@@ -33,7 +33,7 @@ class Making:
         self.wanted = [slicer.held(rows.keys).wanted() for rows in slicer.rows]
         self.copies: list[np.ndarray | None] = [None] * len(slicer.rows)
         self.lists: defaultdict[int, list[np.ndarray]] = defaultdict(list)  # by step, rows not numbered so far
-        self.counted: dict[int, tuple[np.ndarray, ...]] = {}  # by step, lists whose rows have no numbers so far: by them it is counted
+        self.counted: dict[int, tuple[np.ndarray, ...]] = {}  # by step, lists by which its rows are counted
         self.listings: dict[int, Wanted] = {}  # by pool of pairs
 
     def enter(self, number: int, table: Table) -> None:
