@@ -93,6 +93,16 @@ class Program:
         """The steps with shared rows that others read."""
         return {read for step in self.steps[len(self.shared) :] for read in step.reads if read < len(self.shared)}
 
+    @cached_property
+    def counted_by(self) -> dict[int, int | None]:
+        """The tables of pairs whose copies follow from no later table, where rows are counted: by the lists of which pool they
+        are known. None: by none, so that rows are counted graph by graph when they are found.
+        """
+        owned = {read for step in self.shared if step.op in ("propagate", "join") for read in step.reads}
+        pools = {step.reads[0]: number for number, step in enumerate(self.shared) if step.op == "pool"}
+        pairs = [number for number, step in enumerate(self.shared) if step.kind == "pairs" and self.counted]
+        return {number: pools.get(number) for number in pairs if number not in owned | self.handed_on}
+
     @property
     def layers(self) -> int:
         """How many convs there are, where all it does is one conv after the other and the pools of the last, all of which share

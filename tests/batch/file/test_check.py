@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
 import re
 import subprocess
@@ -141,30 +142,51 @@ def test_every_array_must_be_there_in_its_type_and_length(case: Case, parts: Par
     refused("'more'", header, {**arrays, "more": np.zeros(3)})
 
 
-@pytest.mark.parametrize("name", ["ds", "dss", "sun"])
-def test_counts_add_up(name: str, refused: Callable[..., None], tmp_path: Path) -> None:
-    """What the rows of a graph stand for are its pairs, nodes or subgraphs, all of them."""
+@pytest.mark.parametrize(
+    ("name", "end", "what"),
+    [
+        ("rooted", ".count", "pairs of each graph"),
+        ("nodes", ".count", "pairs of each graph"),
+        ("ds", ".lists.b", "nodes of each subgraph"),
+        ("sun", ".lists.b", "nodes of each subgraph"),
+        ("ds, not counted", ".lists.b", "nodes of each subgraph"),
+    ],
+)
+def test_counts_add_up(name: str, end: str, what: str, refused: Callable[..., None], tmp_path: Path) -> None:
+    """What the rows of a graph, or a subgraph, stand for are its pairs, all of them."""
     header, arrays = _parts(CASES[name], tmp_path / "a.enfa")
-    there = [name for name in arrays if name.endswith(".count")]
+    there = [name for name in arrays if name.endswith(end)]
     assert there
     for array in there:
-        for more in (1, 2**40):
+        for at in (0, -1):
             changed = arrays[array].copy()
-            changed[0] += more
-            refused(f"'{array}'", header, {**arrays, array: changed})
+            changed[at] += 1 if changed[at] < 0 else -1 if changed[at] > 1 else 2  # within its range, and not 0
+            refused(f"'{array}' to add up to the {what}", header, {**arrays, array: changed})
     fewer = arrays["sources.sub_size"].copy()
     fewer[np.argmax(fewer)] -= 1
-    refused("to add up to the pairs of each graph", header, {**arrays, "sources.sub_size": fewer})
+    refused(f"to add up to the {what}", header, {**arrays, "sources.sub_size": fewer})
 
 
 def test_rows_that_are_read_and_not_counted(tmp_path: Path) -> None:
     """All numbers in range, and yet a kernel would read copies that are not there."""
-    header, arrays = _parts(CASES["ds"], tmp_path / "a.enfa")
-    rows = arrays["step4.lists.a"].copy()
-    rows[:] = len(arrays["step3.keys.own"]) - 1  # of the last graphs
-    compiled = enfa.load_compiled(stored.write(tmp_path / "x.enfa", header, {**arrays, "step4.lists.a": rows}))
-    with pytest.raises(ValueError, match="Expected copies of all rows that are read of step 3"):
+    header, arrays = _parts(CASES["rooted"], tmp_path / "a.enfa")
+    rows = np.full_like(arrays["step9.keys.a"], len(arrays["step8.keys.own"]) - 1)  # of the last graphs
+    compiled = enfa.load_compiled(stored.write(tmp_path / "x.enfa", header, {**arrays, "step9.keys.a": rows}))
+    with pytest.raises(ValueError, match="Expected copies of all rows that are read of step 8"):
         compiled[[0]]
+
+
+def test_rows_that_a_pool_takes_away_more_often_than_it_adds(tmp_path: Path) -> None:
+    """Every subgraph pools as many pairs as it has, and yet some rows of a batch would stand for none of them, or for fewer."""
+    header, arrays = _parts(CASES["ds"], tmp_path / "a.enfa")
+    counts, begin = arrays["step4.lists.b"].copy(), 0
+    for length in arrays["step4.lists.length"]:
+        if length > 1:
+            counts[begin : begin + 2] += 3, -3
+        begin += length
+    compiled = enfa.load_compiled(stored.write(tmp_path / "x.enfa", header, {**arrays, "step4.lists.b": counts}))
+    with pytest.raises(ValueError, match="Expected copies of all rows that are read of step 3"):
+        compiled[:]
 
 
 def test_columns_of_categories_reach_what_is_said(refused: Callable[..., None], tmp_path: Path) -> None:
@@ -278,7 +300,7 @@ def test_headers_that_are_none(text: bytes, refused: Callable[..., None]) -> Non
     [
         {"dtype": "|O"}, {"dtype": "<c16"}, {"dtype": ">i4"}, {"dtype": 3}, {"shape": 3}, {"shape": [-1]}, {"shape": [2.5]},
         {"shape": [1, 1, 1]}, {"shape": [1] * 9}, {"shape": [True]}, {"shape": [2**61]}, {"shape": [2**61, 8]},
-        {"shape": [10**10]}, {"shape": [10**12, 0]}, {"width": 3}, {"width": -1}, {"width": "4"}, {"delta": 1},
+        {"shape": [10**10]}, {"shape": [10**12, 0]}, {"width": 5}, {"width": -1}, {"width": "4"}, {"delta": 1},
         {"delta": None}, {"shape": [7]},
     ],
 )  # fmt: skip
@@ -305,20 +327,45 @@ def test_frames_that_say_they_hold_more(dss: Parts, tmp_path: Path) -> None:
     frame = bytes.fromhex("28b52ffde0") + (2**50).to_bytes(8, "little") + b"\0" * 9  # eight bytes for the size
     assert zstandard.frame_content_size(frame) == 2**50
     path, name = stored.write(tmp_path / "x.enfa", *dss), "step7.place"
-    stored.write_packed(path, {name: frame})
+    length = len(frame).to_bytes(4, "little")  # in front of it, as of every block
+    stored.write_packed(path, {name: length + frame})
     with pytest.raises(CorruptFileError, match=r"x\.enfa: damaged: 'step7.place': Expected \d+ bytes, got 1125899906842624"):
         enfa.load_compiled(path)
-    for name, data in {"step7.place": b"no frame", "y": b"", "step1.keys.a": frame[:3]}.items():
+    others = {
+        b"": "'step7.place' packed into 0 bytes",
+        b"\4\0\0\0none": "'step7.place': Expected a zstd frame",
+        **dict.fromkeys((frame[:3], frame, length + frame[:-1], length + frame + b"x"), "'step7.place': Expected 1 blocks"),
+    }
+    for data, what in others.items():
         stored.write_packed(stored.write(path, *dss), {name: data})
-        with pytest.raises(CorruptFileError, match=f"'{name}'"):
+        with pytest.raises(CorruptFileError, match=what):
             enfa.load_compiled(path)
 
 
-def test_images_that_are_none(tmp_path: Path) -> None:
-    for image in (b"", b"{}", b"\xff" * 100, (2**60).to_bytes(8, "little") + b"{}"):
-        stored.write_image(tmp_path / "x.enfa", image)
-        with pytest.raises(CorruptFileError, match=r"x\.enfa: damaged: no arrays"):
-            enfa.load_compiled(tmp_path / "x.enfa")
+def _image(said: Any, data: bytes = b"0123456789") -> bytes:
+    text = json.dumps(said).encode()
+    return len(text).to_bytes(8, "little") + text + data
+
+
+def _said(*ends: Any, dtype: str = "U8", shape: Any = None) -> dict[str, Any]:
+    return {"dtype": dtype, "shape": [ends[1] - ends[0]] if shape is None else shape, "data_offsets": ends}
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        b"", b"{}", b"\xff" * 100, (2**60).to_bytes(8, "little") + b"{}", _image([]), _image({"header": 3}), _image({}),
+        _image({"header": {}}), _image({"header": _said(0, 11)}), _image({"header": _said(0, 9)}),
+        _image({"header": _said(1, 10)}), _image({"header": _said(0, 10, dtype="I8")}),
+        _image({"header": _said(0, 10, shape=[5, 2])}),
+        _image({"a": _said(0, 5), "header": _said(4, 10)}), _image({"a": _said(0, 12), "header": _said(12, 10)}),
+        _image({"header": _said(0, 10.0)}), _image({"header": _said(0, 5, 10)}), b"\xa0\x86\1\0\0\0\0\0" + b"[" * 10**5,
+    ],
+)  # fmt: skip
+def test_images_that_are_none(image: bytes, tmp_path: Path) -> None:
+    stored.write_image(tmp_path / "x.enfa", image)
+    with pytest.raises(CorruptFileError, match=r"x\.enfa: damaged: no arrays"):
+        enfa.load_compiled(tmp_path / "x.enfa")
 
 
 @pytest.mark.long

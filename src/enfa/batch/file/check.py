@@ -8,6 +8,7 @@ from dataclasses import fields
 
 import numpy as np
 
+from enfa.batch.file._packing import sum_runs
 from enfa.batch.file.corrupt import CorruptFileError
 from enfa.batch.file.forms import ANY, FEATURES, MORE, Form, graph_forms, own_forms, row_forms, source_forms
 from enfa.batch.file.header import Header
@@ -86,7 +87,7 @@ def _one(arrays: Arrays, name: str) -> np.ndarray:
 
 def forms_of(program: Program, names: Mapping[str, object]) -> dict[str, Form]:
     """By name, of all arrays that a file with these, and this program, may have."""
-    forms = source_forms(program) | row_forms(program, names) if _has_rows(names) else {}
+    forms = source_forms(program) | row_forms(program) if _has_rows(names) else {}
     if not _has_rows(names) or program.unshared is not None:
         forms |= graph_forms()
     return own_forms(list(names)) | forms
@@ -154,32 +155,35 @@ def _check_numbers(name: str, array: np.ndarray, form: Form, sizes: Sizes) -> No
             raise CorruptFileError(f"Expected '{name}' to add up to {total} ({form.adds_to}), got other lengths")
 
 
-def _by_graph(ptr: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """The sums of the numbers of every graph."""
-    found, some = np.zeros(len(ptr) - 1, np.int64), ptr[1:] > ptr[:-1]
-    if some.any():  # of nothing reduceat would return what comes next
-        found[some] = np.add.reduceat(numbers, ptr[:-1][some], dtype=np.int64)
+def _sums(lengths: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """The sums of so many numbers, one behind the other."""
+    found = np.empty(len(lengths), np.int64)
+    sum_runs(lengths, numbers, found)
     return found
 
 
 def _check_counts(program: Program, arrays: Arrays) -> None:
-    """The rows of a graph stand for all of its pairs, nodes or subgraphs; for some, where rows may be left out."""
+    """The rows of a graph stand for all of its pairs, and those that a subgraph pools for all of its own."""
     nodes, subs = arrays["sources.node_ptr"], arrays["sources.sub_ptr"]
     nodes_of = np.repeat(np.diff(nodes), np.diff(subs))
     if (arrays["sources.sub_size"] > nodes_of).any():
         raise CorruptFileError("Expected 'sources.sub_size' up to the nodes of each graph, got more")
     if "sources.root" in arrays and (arrays["sources.root"] >= nodes_of[:, None]).any():
         raise CorruptFileError("Expected 'sources.root' within the nodes of each graph, got others")
-    there = {"pairs": _by_graph(subs, arrays["sources.sub_size"]), "nodes": np.diff(nodes), "subgraphs": np.diff(subs)}
+    pairs = _sums(np.diff(subs), arrays["sources.sub_size"])
     for number, step in enumerate(program.shared):
         listed = step.kind == "pairs" and number in program.handed_on
-        if listed and len(arrays[f"step{number}.place"]) != there["pairs"].sum():
+        if listed and len(arrays[f"step{number}.place"]) != pairs.sum():
             raise CorruptFileError(f"Expected a row of every pair in 'step{number}.place', got another number of them")
         name = f"step{number}.count"
-        if name in arrays and step.kind in there:
-            found = _by_graph(arrays[f"{name}_ptr"], arrays[name])
-            if (found != there[step.kind]).any() if program.counted else (found > there[step.kind]).any():
-                raise CorruptFileError(f"Expected '{name}' to add up to the {step.kind} of each graph, got other numbers")
+        if name in arrays and (_sums(np.diff(arrays[f"{name}_ptr"]), arrays[name]) != pairs).any():
+            raise CorruptFileError(f"Expected '{name}' to add up to the pairs of each graph, got other numbers")
+        keys, lists = f"step{number}.keys", f"step{number}.lists"
+        if f"{lists}.b" in arrays:
+            of_list = _sums(arrays[f"{lists}.length"], arrays[f"{lists}.b"])
+            of_row = _sums(arrays[f"{keys}.length"], of_list[arrays[f"{keys}.a"]])
+            if (of_row[arrays[f"step{number}.place"]] != arrays["sources.sub_size"]).any():
+                raise CorruptFileError(f"Expected '{lists}.b' to add up to the nodes of each subgraph, got other numbers")
 
 
 def _check_categories(arrays: Arrays) -> None:

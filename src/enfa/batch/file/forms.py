@@ -5,7 +5,6 @@ damage; it does not tell what was written on purpose. :mod:`enfa.batch.file.chec
 against these forms, which follow from the steps of the program. A new array needs a line here, and nothing else.
 """
 
-from collections.abc import Container
 from dataclasses import dataclass
 
 from enfa.plan.step import Program, Step
@@ -52,7 +51,7 @@ def _table(
     below = None if items[1] is None else items[1] + 1
     return {
         f"{name}.own": Form(SHORT, (rows,), below=own),
-        f"{name}.length": Form(INT, (rows,), items[0], below, adds_to=all_items),
+        f"{name}.length": Form(SHORT, (rows,), items[0], below, adds_to=all_items),
         f"{name}.a": Form(SHORT, (all_items,), below=a),
         f"{name}.b": Form(SHORT, (all_items,), least_b, b),
     }
@@ -104,10 +103,9 @@ def _keys_of(name: str, step: Step, read: list[str], of_pairs: bool) -> dict[str
     return _table(keys, 1, read[0], 2, 1)
 
 
-def row_forms(program: Program, names: Container[str]) -> dict[str, Form]:
-    """:class:`enfa.plan.rows.distinct.StepRows` of every step. Counts must be there where slices ask for them."""
+def row_forms(program: Program) -> dict[str, Form]:
+    """:class:`enfa.plan.rows.distinct.StepRows` of every step."""
     found: dict[str, Form] = {}
-    owned = {r for step in program.shared if step.op in ("propagate", "join") for r in step.reads}
     for number, step in enumerate(program.shared):
         name = f"step{number}"
         of_pairs = step.op == "pool" and program.steps[step.reads[0]].kind == "pairs"
@@ -115,8 +113,7 @@ def row_forms(program: Program, names: Container[str]) -> dict[str, Form]:
         rows = f"rows of {name}.keys"
         if step.kind != "pairs" or number in program.handed_on:
             found[f"{name}.place"] = Form(SHORT, (None if step.kind == "pairs" else step.kind,), below=rows)
-        asked = step.kind == "pairs" and number not in (owned | program.handed_on) and program.counted
-        if asked or f"{name}.count_ptr" in names:
+        if program.counted_by.get(number, number) is None:
             counts = f"counts of {name}"
             found[f"{name}.count_ptr"] = Form(INT, ("graphs + 1",), rises_to=counts)
             found[f"{name}.count_row"] = Form(SHORT, (counts,), below=rows)

@@ -10,13 +10,14 @@ import numpy as np
 
 from enfa.batch.file.corrupt import CorruptFileError, expect, is_a, whole_numbers
 from enfa.batch.file.forms import LABELS, MOST_AXES
+from enfa.batch.file.packing import WIDTHS
 from enfa.batch.file.program import program_from
 from enfa.plan.check import KINDS
 from enfa.plan.step import Program
 
 __all__ = ["FORMAT", "Header", "check_header", "read_header"]
 
-FORMAT = 5  # of the stored file
+FORMAT = 6  # of the stored file
 _KEY: dict[str, type] = {
     "format": int, "kind": str, "policy": str, "params": dict, "program": dict, "fingerprint": str, "digest": str,
 }  # fmt: skip
@@ -34,8 +35,6 @@ class Header:
 
 def read_header(packed: dict[str, np.ndarray]) -> dict[str, Any]:
     """The JSON among a file's arrays, from which it is taken out; with a key that says what format it has."""
-    for name, data in packed.items():
-        expect(data.dtype == np.uint8 and data.ndim == 1, f"packed bytes in '{name}'", f"{data.dtype} {list(data.shape)}")
     expect("header" in packed, "an array 'header'", sorted(packed))
     try:
         header = json.loads(packed.pop("header").tobytes())
@@ -54,7 +53,7 @@ def _check_packing(name: str, how: Any, packed: np.ndarray) -> int:
     shape, width = how["shape"], how["width"]
     expect(whole_numbers(shape) and len(shape) <= MOST_AXES, f"{where} with a shape of up to {MOST_AXES} sizes", shape)
     dtype = np.dtype(how["dtype"])
-    expect(is_a(width, int) and width in (0, 1, 2, 4, 8), f"{where} in 0, 1, 2, 4 or 8 bytes a number", width)
+    expect(is_a(width, int) and width in (0, *WIDTHS), f"{where} in 0, 1, 2, 3, 4 or 8 bytes a number", width)
     expect(not width or dtype.kind in "iu", f"{where} in bytes of integers", how["dtype"])
     expect(isinstance(how["delta"], bool), f"{where} as differences, true or false", how["delta"])
     size = math.prod(shape)

@@ -6,9 +6,8 @@ the old file or none; a file that was cut short, or in which a single bit differ
 with another digest may hold wrong numbers, but none that point outside of its arrays (``enfa.batch.file.check``).
 """
 
-import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import fields, replace
@@ -17,8 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.numpy import load, save
+from safetensors.numpy import save
 
 from enfa import edits as own
 from enfa.atomic import write_atomically
@@ -26,6 +24,7 @@ from enfa.batch.dataset import CompiledDataset
 from enfa.batch.file.check import check_arrays, check_shapes, graphs_from
 from enfa.batch.file.corrupt import CorruptFileError
 from enfa.batch.file.header import FORMAT, check_header, read_header
+from enfa.batch.file.image import TRAILER, packed_in, trailer_of
 from enfa.batch.file.key import params_of
 from enfa.batch.file.packing import pack, unpack
 from enfa.batch.file.program import program_from
@@ -45,8 +44,6 @@ __all__ = [
     "stored_bytes",
 ]
 
-_MAGIC = b"ENFA0001"
-_TRAILER = len(_MAGIC) + 32
 _LITTLE = 1 << 20  # packed bytes: unpacked before threads would have started
 
 
@@ -66,7 +63,8 @@ def _arrays(compiled: CompiledDataset) -> dict[str, np.ndarray]:
                 name, value = f"step{number}.{field.name}", getattr(rows, field.name)
                 found[name] = value
                 if isinstance(value, KeyTable):
-                    parts = {"own": value.own, "length": np.diff(value.item_ptr), "a": value.a, "b": value.b}
+                    parts = value.halves()
+                    parts["length"] = np.diff(parts.pop("end"), prepend=np.int32(0))
                     found |= {f"{name}.{part}": array for part, array in parts.items()}
     if compiled.graphs is not None:
         graphs, edits = compiled.graphs
@@ -78,9 +76,10 @@ def _arrays(compiled: CompiledDataset) -> dict[str, np.ndarray]:
 def _image(compiled: CompiledDataset) -> tuple[bytes, dict[str, int]]:
     """The file's bytes without the trailer, and the packed size of every array."""
     packed, how = {}, {}
-    for name, array in _arrays(compiled).items():
-        small = name.endswith((".length", ".b", ".count"))  # small numbers without an order: differences would not help
-        packed[name], how[name] = pack(array, delta=not small)
+    with _each(_LITTLE) as each:
+        for name, array in _arrays(compiled).items():
+            small = name.endswith((".length", ".b", ".count"))  # small numbers without an order: differences would not help
+            packed[name], how[name] = pack(array, not small, each)
     header = {
         "key": compiled.key,
         "arrays": how,
@@ -95,30 +94,18 @@ def _image(compiled: CompiledDataset) -> tuple[bytes, dict[str, int]]:
 def stored_bytes(compiled: CompiledDataset) -> dict[str, int]:
     """Bytes that :func:`save_compiled` would write, array by array; ``total`` is the size of the file."""
     image, sizes = _image(compiled)
-    return {**sizes, "total": len(image) + _TRAILER}
+    return {**sizes, "total": len(image) + TRAILER}
 
 
 def file_parts(compiled: CompiledDataset) -> tuple[bytes, bytes]:
     """The bytes of its file, one part behind the other."""
     image, _ = _image(compiled)
-    return image, _MAGIC + hashlib.blake2b(image, digest_size=32).digest()
+    return image, trailer_of(image)
 
 
 def save_compiled(compiled: CompiledDataset, path: str | Path) -> None:
     """Write atomically: the old file, or the whole new one."""
     write_atomically(Path(path), file_parts(compiled))
-
-
-def _read(path: Path | str, data: bytes) -> dict[str, np.ndarray]:
-    if len(data) < _TRAILER or data[-_TRAILER : -_TRAILER + len(_MAGIC)] != _MAGIC:
-        raise CorruptFileError(f"{path}: not a compiled dataset of this version, or cut short ({len(data)} bytes)")
-    image = memoryview(data)[:-_TRAILER]
-    if hashlib.blake2b(image, digest_size=32).digest() != data[-32:]:
-        raise CorruptFileError(f"{path}: damaged: its checksum does not match its {len(data)} bytes")
-    try:
-        return load(bytes(image))
-    except (SafetensorError, KeyError, ValueError, TypeError) as error:
-        raise CorruptFileError(f"{path}: damaged: no arrays as they were written ({error})") from error
 
 
 @contextmanager
@@ -169,35 +156,46 @@ def _policy(key: dict[str, Any]) -> Policy | None:
     return None
 
 
-def _unpacked(packed: dict[str, np.ndarray], how: dict[str, Any]) -> dict[str, np.ndarray]:
-    def one(name: str) -> np.ndarray:
-        try:
-            return unpack(packed[name], how[name])
-        except ValueError as error:
-            raise CorruptFileError(f"'{name}': {error}") from error
-
-    if sum(data.nbytes for data in packed.values()) < _LITTLE:
-        return {name: one(name) for name in packed}
+@contextmanager
+def _each(size: int) -> Iterator[Callable[..., Any]]:
+    """``map`` for what is done to blocks, in threads where there are so many bytes that it pays."""
+    if size < _LITTLE:
+        yield map
+        return
     with ThreadPoolExecutor() as pool:
-        return dict(zip(packed, pool.map(one, packed)))
+        yield pool.map
 
 
-def _rows(arrays: dict[str, np.ndarray], number: int) -> StepRows:
+def _unpacked(
+    packed: dict[str, np.ndarray], how: dict[str, Any], tables: dict[str, KeyTable] | None = None
+) -> dict[str, np.ndarray]:
+    """``tables``: where the arrays of some tables of keys belong."""
+    rooms = {f"{name}.{part}": room for name, table in (tables or {}).items() for part, room in table.halves().items()}
+    found = {}
+    with _each(sum(data.nbytes for data in packed.values())) as each:
+        for name, data in packed.items():
+            try:
+                found[name] = unpack(data, how[name], rooms.get(name.replace(".length", ".end")), each)
+            except ValueError as error:
+                raise CorruptFileError(f"'{name}': {error}") from error
+    return found
+
+
+def _tables(how: dict[str, Any]) -> dict[str, KeyTable]:
+    """By name, tables of keys of the sizes that a header says, with nothing in them so far."""
+    names = [name.removesuffix(".own") for name in how if name.startswith("step") and name.endswith(".own")]
+    return {name: KeyTable.of_size(how[f"{name}.own"]["shape"][0], how[f"{name}.a"]["shape"][0]) for name in names}
+
+
+def _rows(arrays: dict[str, np.ndarray], tables: dict[str, KeyTable], number: int) -> StepRows:
     """The rows of one step."""
-    found: dict[str, Any] = {}
-    for field in fields(StepRows):
-        name = f"step{number}.{field.name}"
-        found[field.name] = arrays.get(name)
-        if f"{name}.own" in arrays:
-            parts = [arrays[f"{name}.{part}"] for part in ("own", "length", "a", "b")]
-            ptr = np.concatenate([[0], np.cumsum(parts[1], dtype=np.int64)])
-            found[field.name] = KeyTable.from_arrays(parts[0], ptr, parts[2], parts[3])
-    return StepRows(**found)
+    names = {field.name: f"step{number}.{field.name}" for field in fields(StepRows)}
+    return StepRows(**{field: tables.get(name, arrays.get(name)) for field, name in names.items()})  # type: ignore[arg-type]
 
 
 def load_arrays(path: str | Path, data: bytes, names: Sequence[str]) -> dict[str, np.ndarray]:
     """Some arrays of a file, given its bytes: those that it has of ``names``. Nothing else is unpacked."""
-    packed = _read(path, data)
+    packed = packed_in(path, data)
     with _naming(path):
         header = check_header(read_header(packed), packed)
         check_shapes(header)
@@ -220,7 +218,7 @@ def load_compiled(
     ``cls``: what plans are made as; ``needs``: what the model reads beside the tables, where it is not the one of the file;
     ``data``: the file's bytes, where it lies elsewhere than on a disk.
     """
-    packed = _read(path, Path(path).read_bytes() if data is None else data)
+    packed = packed_in(path, Path(path).read_bytes() if data is None else data)
     with _naming(path):
         raw = read_header(packed)
     wanted = dict(expect or {})
@@ -230,8 +228,12 @@ def load_compiled(
     with _naming(path):
         header = check_header(raw, packed)
         check_shapes(header)
-        arrays = _unpacked(packed, header.arrays)
+        tables = _tables(header.arrays)
+        arrays = _unpacked(packed, header.arrays, tables)
         check_arrays(header, arrays)
+        for table in tables.values():
+            ends = table.halves()["end"]  # lengths, so far
+            np.cumsum(ends, out=ends)
         policy = policy or _policy(header.key)
     prefix, key = "graph_attr.", header.key
     program = header.program if needs is None else replace(header.program, needs=needs)
@@ -242,5 +244,5 @@ def load_compiled(
         return CompiledDataset(key, policy, program, cls, graphs=graphs, y=y, graph_attr=attr)
     given = {name.removeprefix("sources."): array for name, array in arrays.items() if name.startswith("sources.")}
     sources = Sources(program, **{"edge_attr": None, "root": None, **given})
-    rows = [_rows(arrays, number) for number in range(len(program.shared))]
+    rows = [_rows(arrays, tables, number) for number in range(len(program.shared))]
     return CompiledDataset(key, policy, program, cls, rows=rows, sources=sources, graphs=graphs, y=y, graph_attr=attr)

@@ -116,6 +116,20 @@ class KeyTable:
         self.items, self.hashes = packed(self.a, b), np.empty(0, np.uint64)
 
     @staticmethod
+    def of_size(rows: int, items: int) -> KeyTable:
+        """Room for so many keys, which :meth:`halves` fill. It is hashed only when keys are added."""
+        table = KeyTable(0, 0)
+        table.size, table.heads, table.items = np.array([rows, items]), np.empty(rows + 1, np.int64), np.empty(items, np.int64)
+        table.heads[:1], table.heads[-1:] = 0, 0
+        return table
+
+    def halves(self) -> dict[str, np.ndarray]:
+        """int32, not copied: the halves of what the arrays hold. ``end``: where the items of each key end."""
+        heads, items = self.heads.view("<i4").reshape(-1, 2), self.items.view("<i4").reshape(-1, 2)
+        rows, count = self.size
+        return {"own": heads[:rows, 0], "end": heads[1 : rows + 1, 1], "a": items[:count, 1], "b": items[:count, 0]}
+
+    @staticmethod
     def from_arrays(own: np.ndarray, ptr: np.ndarray, a: np.ndarray, b: np.ndarray) -> KeyTable:
         """A table from what it stored (own, item_ptr, a, b). It is hashed only when keys are added."""
         table = KeyTable(0, 0)

@@ -61,7 +61,7 @@ def count_by_graph(some_ptr, some_row, some_count, more_ptr, more_row, place, pt
         begin = total
         for q in range(some_ptr[g], some_ptr[g + 1]):
             r = some_row[q]
-            if some_count[q] > 0:
+            if some_count[q] != 0:
                 if place[r] < begin:
                     place[r], row[total], count[total] = total, r, 0
                     total += 1

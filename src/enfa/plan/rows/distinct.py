@@ -34,7 +34,7 @@ class StepRows:
     keys: KeyTable
     lists: KeyTable | None = None  # a pool of pairs: base pools and deltas, (row, count)
     place: np.ndarray | None = None  # int32: the row of every node, subgraph or graph; of pairs, where rows not shared read it
-    count_ptr: np.ndarray | None = None  # int64 [G+1]; of pairs that are counted, where no later step has them as own rows
+    count_ptr: np.ndarray | None = None  # int64 [G+1]; of pairs, where Program.counted_by says so
     count_row: np.ndarray | None = None  # int32: the rows of each graph, each once
     count: np.ndarray | None = None  # int64: and how often it has them
     affected: int | None = None  # of pairs: how many were looked up because something edited reaches them; not stored
@@ -64,7 +64,6 @@ class Steps:
         self.of: dict[int, np.ndarray] = {}  # the row of every node, subgraph or graph
         self.found: list[StepRows] = []
         self.last = {read: n for n, step in enumerate(program.shared) for read in step.reads}
-        self.owned = {r for step in program.shared if step.op in ("propagate", "join") for r in step.reads}
         self.depth = _depths(program)
 
     def add(self, step: Step) -> None:
@@ -81,7 +80,7 @@ class Steps:
             rows.affected = int((self.pairs[number].row >= 0).sum())
         if step.kind == "pairs" and number in self.program.handed_on:
             rows.place = self.pairs[number].placed(self.graphs, self.edits)
-        elif self.program.counted and step.kind == "pairs" and number not in self.owned:
+        elif self.program.counted_by.get(number, number) is None:
             self._count(self.pairs[number], rows)
         for done in (number, *step.reads):  # lists of all pairs: no longer than they are read
             if self.last.get(done, number) == number:

@@ -14,7 +14,6 @@ from enfa.plan.derived.maps import lowered
 from enfa.plan.keys.intern import KeyTable, packed
 from enfa.plan.links import Sums
 from enfa.plan.rows.distinct import StepRows
-from enfa.plan.slicing.alone import merged
 from enfa.plan.step import Program, Step
 
 __all__ = ["first_layers", "shorter"]
@@ -70,17 +69,10 @@ def first_layers(rows: list[StepRows], program: Program, count: int) -> list[Ste
     layers = _layers(program)
     last, pool, whole = rows[-3:]
     assert pool.lists is not None and pool.place is not None and whole.place is not None
-    row, counted = np.arange(len(last.keys), dtype=np.int32), None
-    if last.count_ptr is not None and last.count_row is not None and last.count is not None:
-        counted = last.count_ptr, last.count_row, last.count
+    row = np.arange(len(last.keys), dtype=np.int32)
     for above in range(layers, count, -1):
-        keys = rows[above].keys
-        row = keys.own_of(row)
-        if counted is not None:
-            counted = merged([(counted[0], keys.own_of(counted[1]), counted[2])], len(rows[above - 1].keys))
+        row = rows[above].keys.own_of(row)
     found = [replace(kept) for kept in rows[: count + 1]]
-    if counted is not None:
-        found[-1].count_ptr, found[-1].count_row, found[-1].count = counted
     lists, of_list = _lowered(pool.lists, row, len(rows[count].keys))
     pools, graphs = KeyTable(), KeyTable()
     of_pool = pools.absorb(pool.keys, item_map=of_list)

@@ -16,6 +16,7 @@ __all__ = [
     "collect",
     "descend",
     "enter_counts",
+    "enter_lists",
     "enter_runs",
     "gather",
     "head_of",
@@ -64,6 +65,20 @@ def enter_counts(graphs, ptr, row, count, number, base, found, so_far, total):
             new = number_of(_U(row[_U(k)]), number, base, found, so_far)
             so_far += new == so_far
             total[_U(new)] += count[_U(k)]
+    return so_far
+
+
+@numba_kernel
+def enter_lists(ptr, row, count, weight, number, base, found, so_far, total):
+    """:func:`collect` in place for the rows of some lists; their counts, times their list's weight, are added to ``total``."""
+    last = len(row) - 1
+    for n in range(len(weight)):
+        for k in range(ptr[n], ptr[n + 1]):
+            prefetch(number, np.int64(row[_U(min(k + _AHEAD, last))]))
+            new = number_of(_U(row[_U(k)]), number, base, found, so_far)
+            so_far += new == so_far
+            row[_U(k)] = new
+            total[_U(new)] += weight[n] * count[_U(k)]
     return so_far
 
 

@@ -12,7 +12,7 @@ from enfa.plan.arrays import tensor
 from enfa.plan.keys.intern import KeyTable
 from enfa.plan.links import Links, Sums
 from enfa.plan.rows.distinct import StepRows
-from enfa.plan.slicing._slice import add_sums, add_up, enter_counts
+from enfa.plan.slicing._slice import add_sums, add_up, enter_counts, enter_lists
 from enfa.plan.slicing.held import Held
 from enfa.plan.slicing.sources import Bags
 from enfa.plan.slicing.wanted import Wanted
@@ -33,7 +33,7 @@ class Making:
         self.wanted = [slicer.held(rows.keys).wanted() for rows in slicer.rows]
         self.copies: list[np.ndarray | None] = [None] * len(slicer.rows)
         self.lists: defaultdict[int, list[np.ndarray]] = defaultdict(list)  # by step, rows not numbered so far
-        self.drawn: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # by step, rows that parts of bags have, and their copies
+        self.counted: dict[int, tuple[np.ndarray, ...]] = {}  # by step, lists by which its rows are counted
         self.listings: dict[int, Wanted] = {}  # by pool of pairs
 
     def enter(self, number: int, table: Table) -> None:
@@ -45,22 +45,28 @@ class Making:
             table.place = tensor(place)
             if counted:
                 self.copies[number] = np.bincount(place, minlength=wanted.count).astype(kind)
-        elif counted and rows.count_ptr is not None and step.kind == "pairs":
-            if bags.whole:
-                graphs = bags.graphs
-                wanted.reserve(int((rows.count_ptr[graphs + 1] - rows.count_ptr[graphs]).sum()))
-                copies = np.zeros(len(wanted.found), kind)
-                known = wanted.numbers.number, wanted.base, wanted.found, wanted.count
-                wanted.count = enter_counts(graphs, rows.count_ptr, rows.count_row, rows.count, *known, copies)
-            else:
-                copies = np.zeros(len(wanted.found) + len(self.drawn[number][0]), kind)
-                add_up(wanted.add(self.drawn[number][0]), self.drawn[number][1], copies)
-            self.copies[number] = copies[: wanted.count]
+        elif number in self.program.counted_by:
+            self.count(number, kind)
         for listed in self.lists.pop(number, []):  # nearly all are wanted by now
             wanted.replace(listed)
         found = self.copies[number]
-        if found is not None and len(found) != wanted.count:  # of a file that was written so: kernels look at no lengths
+        # of a file that was written so: kernels look at no lengths
+        if found is not None and (len(found) != wanted.count or found.min(initial=1) < 1):
             raise ValueError(f"Expected copies of all rows that are read of step {number}, got some without: compile again")
+
+    def count(self, number: int, kind: type[np.signedinteger]) -> None:
+        """What the rows stand for that all these pairs have."""
+        rows, wanted, graphs, lists = self.slicer.rows[number], self.wanted[number], self.bags.graphs, self.counted.get(number)
+        ptr = rows.count_ptr if lists is None else lists[0]
+        assert ptr is not None
+        wanted.reserve(int((ptr[graphs + 1] - ptr[graphs]).sum()) if lists is None else int(ptr[-1]))
+        copies = np.zeros(len(wanted.found), kind)
+        known = wanted.numbers.number, wanted.base, wanted.found, wanted.count, copies
+        if lists is None:
+            wanted.count = enter_counts(graphs, ptr, rows.count_row, rows.count, *known)
+        else:
+            wanted.count = enter_lists(*lists, *known)
+        self.copies[number] = copies[: wanted.count]
 
     def owns(self, number: int, same: bool) -> tuple[np.ndarray, np.ndarray]:
         """New numbers of own rows, and where items begin. ``same``: own rows stand for what the rows stand for."""
@@ -148,22 +154,31 @@ class Making:
     def pool(self, number: int, table: Table, keys: KeyTable) -> None:
         """The rows of each list, of earlier tables too."""
         lists, read, weight = self.listing(number), self.program.steps[number].reads[0], None
-        if not self.bags.whole:
+        counts = self.program.counted_by.get(read) == number
+        if counts or not self.bags.whole:
             assert table.place is not None and table.parts is not None
-            ptr, part = table.parts.ptr.numpy(), table.parts.row.numpy()
-            times, weight = np.bincount(table.place.numpy(), minlength=len(ptr) - 1), np.zeros(lists.count, np.int64)
-            add_sums(ptr, part, np.ones_like(part), times, weight)
-        table.sums = self.listed(self.slicer.held(keys), lists.rows, read, weight)
+            times, weight, parts = self.copies[number], np.zeros(lists.count, np.int64), table.parts
+            if times is None:
+                times = np.bincount(table.place.numpy(), minlength=self.wanted[number].count)
+            add_sums(parts.ptr.numpy(), parts.row.numpy(), parts.count.numpy(), times, weight)
+        listed = self.listed(self.slicer.held(keys), lists.rows, read, weight)
+        if counts:
+            assert weight is not None
+            self.counted[read] = (*listed, weight)
+            table.sums = Sums(*map(torch.from_numpy, listed))
+        else:
+            table.sums = self.sums(read, *listed)
         for earlier, of_earlier in self.slicer.lowered(number).items():
-            table.cache[f"lowered {earlier}"] = self.listed(self.slicer.held(of_earlier), lists.rows, earlier, weight)
+            listed = self.listed(self.slicer.held(of_earlier), lists.rows, earlier, weight)
+            table.cache[f"lowered {earlier}"] = self.sums(earlier, *listed)
 
-    def listed(self, held: Held, lists: np.ndarray, read: int, weight: np.ndarray | None) -> Sums:
-        """Some lists over the rows of a step.
+    def listed(self, held: Held, lists: np.ndarray, read: int, weight: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        """``(ptr, row, count)`` of some lists over the rows of a step.
 
-        ``weight``: how many subgraphs of a part of a bag have each. Rows that they add and take away again are left out.
+        ``weight``: how many subgraphs have each. Rows that those of a part of a bag add and take away again are left out.
         """
         ptr, row, count = held.items(lists)
-        if weight is not None:
+        if weight is not None and not self.bags.whole:
             rows = self.slicer.held(self.slicer.rows[read].keys).scratch()
             new = rows.add(row)
             copies = np.zeros(rows.count, np.int64)
@@ -171,5 +186,4 @@ class Making:
             there = copies[new] > 0
             ptr = np.concatenate([[0], np.cumsum(there)])[ptr].astype(np.int32)
             row, count = row[there], count[there]
-            self.drawn[read] = rows.rows[copies > 0], copies[copies > 0]
-        return self.sums(read, ptr, row, count)
+        return ptr, row, count

@@ -66,18 +66,15 @@ class Slicer:
 
     def check_draw(self) -> None:
         """Refuse parts of bags where it is not known what the rows of whole bags have to do with theirs."""
-        steps, pooled = self.sources.program.steps, set()
+        steps = self.sources.program.steps
         for number, step in enumerate(steps):
             if step.kind == "nodes" or step.along == "subgraphs":
                 raise ValueError(
                     f"Expected whole bags, because step {number} ({step.kind}, {step}) reads rows of several subgraphs, got a "
                     f"part of them: compile with ahead=False"
                 )
-            if step.op == "pool":
-                pooled.add(step.reads[0])
-        for number, rows in enumerate(self.rows):
-            counts = self.sources.program.counted and steps[number].kind == "pairs" and rows.count_ptr is not None
-            if counts and number not in pooled:
+        for number, pool in self.sources.program.counted_by.items():
+            if pool is None:
                 raise ValueError(
                     f"Expected whole bags, because the model counts the rows of step {number} ({steps[number]}), which it does "
                     f"not pool, got a part of them: compile with ahead=False"
