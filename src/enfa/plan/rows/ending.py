@@ -16,6 +16,7 @@ from enfa.plan.step import Program
 __all__ = ["check_unshared", "end_of_sharing"]
 
 SAMPLE = 128  # graphs: about as many as a batch has, in which less is shared than in a dataset
+FEW = 16  # of these, looked at first
 MORE = 0.15  # so many more rows, at most, than if all were shared
 FEWEST = 3  # steps of pairs behind it, for fewer it is not worth while;
 SMALLEST = 20_000  # and pairs of the sample,
@@ -27,16 +28,21 @@ def end_of_sharing(graphs: GraphSet, edits: Edits, program: Program) -> int | No
     rng = np.random.default_rng(0)
     order, sizes = rng.permutation(graphs.num_graphs)[:SAMPLE], np.append(0, np.cumsum(edits.sizes(graphs)))
     up_to = np.cumsum(np.diff(sizes[edits.sub_ptr])[order])
-    chosen = np.sort(order[up_to <= LARGEST])
-    pairs = int(up_to[len(chosen) - 1]) if len(chosen) else 0
-    if not program.counted or pairs < SMALLEST:
+    order, up_to = order[up_to <= LARGEST], up_to[up_to <= LARGEST]
+    if not program.counted or not len(order) or up_to[-1] < SMALLEST:
         return None
+    # fewer graphs share less: where sharing goes on among a few, it does among more, and most datasets are done then
+    found = _ending_among(np.sort(order[:FEW]), graphs, edits, program)
+    return None if found is None else _ending_among(np.sort(order), graphs, edits, program)
+
+
+def _ending_among(chosen: np.ndarray, graphs: GraphSet, edits: Edits, program: Program) -> int | None:
     some, of_some = graphs.subset(chosen), edits.subset(graphs, chosen)
     whole = replace(program, unshared=None)
     rows = step_rows_of(some, of_some, whole, start_kinds(some, program.share)[0])
     # what is spread is written where it is added to something
     of_pairs = np.array([step.kind == "pairs" and step.op != "spread" for step in program.steps])
-    shared = np.array([len(found.keys) for found in rows])
+    pairs, shared = int(of_some.sizes(some).sum()), np.array([len(found.keys) for found in rows])
     more = np.cumsum(np.where(of_pairs, pairs - shared, 0)[::-1])[::-1]  # by step, if no rows were shared from there on
     behind = np.cumsum(of_pairs[::-1])[::-1]
     good = np.flatnonzero((more <= MORE * shared[of_pairs].sum()) & (behind >= FEWEST) & (np.arange(len(rows)) > 0))
