@@ -50,8 +50,10 @@ def _check(input: Rows, *weights: Tensor | None) -> None:
     if input.ndim != 2:
         shape = list(input.value.shape)
         raise refuse("batch_norm", f"in training takes Rows [rows, channels], not {shape},", "use h.flatten(1)")
-    width = input.width
-    if any(w is not None and w.shape[0] != width for w in weights) or not input.dtype.is_floating_point:
+    width, fits = input.width, input.dtype.is_floating_point
+    for w in weights:
+        fits = fits and (w is None or w.shape[0] == width)
+    if not fits:
         wanted = ", ".join(map(str, {len(w) for w in weights if w is not None})) or "any"
         raise ValueError(f"Expected {wanted} channels of floats for this BatchNorm, got {width} of {input.dtype}")
 

@@ -27,7 +27,7 @@ __all__ = ["EDGES", "RowCount", "Rows"]
 
 EDGES = -1  # instead of the number of a step: rows are kinds of edges
 _TOLD = (torch.is_floating_point, Tensor.is_floating_point)  # the same for every plan
-_PICKS = (Tensor.__getitem__, Tensor.index_select, torch.index_select)
+_APART = {*_TOLD, Tensor.__getitem__, Tensor.index_select, torch.index_select}
 
 
 class RowCount(int):
@@ -170,10 +170,11 @@ class Rows:
             return torch.compiler.disable(Rows.__torch_function__)(func, types, args, kwargs)
         if not torch._C._is_fwd_grad_enabled():
             check_gradients()
-        if func in _TOLD:
-            return getattr(args[0] if args else kwargs["input"], func.__name__)()  # type: ignore[index]
-        if func in _PICKS and hasattr(type(args[-1]), "picked"):
-            return args[-1].picked(args[0])  # h[row] at the ends of edges, h[batch] of subgraphs
+        if func in _APART:
+            if func in _TOLD:
+                return getattr(args[0] if args else kwargs["input"], func.__name__)()  # type: ignore[index]
+            if hasattr(type(args[-1]), "picked"):
+                return args[-1].picked(args[0])  # h[row] at the ends of edges, h[batch] of subgraphs
         found, kwargs = (_handlers or _all_handlers()).get(func), kwargs or {}
         if found is None:
             raise refuse(func)

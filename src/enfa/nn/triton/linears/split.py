@@ -7,6 +7,7 @@ rounding. Three float16 products take half the time of three TF32 products, whic
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import torch
@@ -28,6 +29,7 @@ class Halves(NamedTuple):
     back: Tensor  # [outs + ins]: what takes columns of either to their own size again
 
 
+@cache
 def padded(columns: int) -> int:
     """Of a table of halves: its rows begin at multiples of 16 bytes."""
     return cdiv(columns, 8) * 8
