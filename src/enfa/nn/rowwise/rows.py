@@ -244,7 +244,7 @@ for _name in (
     "__mod__", "__rmod__", "__floordiv__", "__rfloordiv__", "__neg__", "__pos__", "__abs__", "__matmul__", "__rmatmul__",
     "__getitem__", "__setitem__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__and__", "__rand__", "__or__",
     "__ror__", "__xor__", "__rxor__", "__invert__", "__iadd__", "__isub__", "__imul__", "__itruediv__", "__ifloordiv__",
-    "__imod__", "__ipow__",
+    "__imod__", "__ipow__", "relu",
 ):  # fmt: skip
     setattr(Rows, _name, _operator(_name))
 for _name, _what in {
