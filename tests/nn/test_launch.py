@@ -125,6 +125,16 @@ if hasattr(own, "annotate_arguments"):
         launch(double, x, scale=16)
     assert room == [48] * 3
 """,
+    "a launcher that hands arguments on one by one": """
+class Older:
+    def __init__(self, source, metadata): self.global_scratch_size, self.launch = 0, lambda *args: noted.append(args)
+    def __call__(self, x, y, z, stream, function, *args): self.launch(x, y, z, stream, function, "alone", None, *args)
+Driver.launcher_cls, x = Older, torch.zeros(64)
+one, other = launch(double, x), launch(double, x, rows=7)
+assert [*one[:8], *one[11:13]] == [*other[:8], *other[11:13]] and one[5] == "alone" and other[13:] == (7, 3, 16, True)
+((run, between, as_one),) = next(iter(double._launches.values())).known.values()
+assert other[4:11] == between and not isinstance(run, Older) and not as_one
+""",
     "another kind of compiled kernel": """
 class Odd:
     pre_run_hooks = ()
