@@ -112,8 +112,13 @@ def gradient_totals(sums: Tensor) -> Tensor:
     """[2, C]: of :func:`gradient_sums`, the gradients of weight and bias."""
     parts, channels = sums.shape[0] // 2, sums.shape[1]
     out = sums.new_empty(2, channels, dtype=torch.float32)
-    totals_kernel[(cdiv(channels, 16),)](sums, out, parts, C=channels, PARTS=max(16, next_power_of_2(parts)), COLS=16)
+    _totals(channels, parts)((cdiv(channels, 16),), sums, out, parts)
     return out
+
+
+@cache
+def _totals(channels: int, parts: int) -> Launch:
+    return totals_kernel.launch(C=channels, PARTS=max(16, next_power_of_2(parts)), COLS=16)
 
 
 def turn_gradient(
