@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["Arrays", "Places", "tensor"]
+__all__ = ["Arrays", "Places", "names", "tensor"]
 
 T = TypeVar("T", bound="Arrays")
 
@@ -40,7 +40,7 @@ class Arrays:
         """``dataclasses.replace`` that keeps what was derived."""
         new = replace(self, **changes)
         kind: Any = type(self)
-        for name, derived in _names(kind):
+        for name, derived in names(kind):
             if derived:
                 setattr(new, name, getattr(self, name))
         return new
@@ -79,10 +79,10 @@ def _mapped(value: Any, change: Callable[[Tensor], Tensor], cached: bool, done: 
             done[id(value)] = change(value)
         else:
             kind: Any = type(value)
-            names = _names(kind)
-            parts = {name: _mapped(getattr(value, name), change, cached, done) for name, derived in names if not derived}
+            fields_of = names(kind)
+            parts = {n: _mapped(getattr(value, n), change, cached, done) for n, derived in fields_of if not derived}
             new = replace(value, **parts)
-            for name, derived in names:
+            for name, derived in fields_of:
                 if derived and cached:
                     setattr(new, name, _mapped(getattr(value, name), change, cached, done))
             done[id(value)] = new
@@ -97,7 +97,7 @@ def _visit(value: Any, cached: bool, found: dict[int, Any]) -> None:
         if id(value) not in found:
             found[id(value)] = value
             kind: Any = type(value)
-            for name, derived in _names(kind):
+            for name, derived in names(kind):
                 if cached or not derived:
                     _visit(getattr(value, name), cached, found)
     elif isinstance(value, (list, tuple)):
@@ -143,7 +143,7 @@ def _tree(value: Any, seen: set[int], only: Container[int] | None) -> _Tree | bo
         if id(value) not in seen:
             seen.add(id(value))
             kind: Any = type(value)
-            steps = [(name, True, getattr(value, name)) for name, _ in _names(kind)]
+            steps = [(name, True, getattr(value, name)) for name, _ in names(kind)]
     elif isinstance(value, dict):
         steps = [(key, False, part) for key, part in list(value.items())]
     elif isinstance(value, (list, tuple)):
@@ -169,7 +169,7 @@ def _pick(value: Any, tree: Any, found: list[Tensor]) -> bool:
 
 
 @cache
-def _names(kind: Any) -> list[tuple[str, bool]]:
+def names(kind: Any) -> list[tuple[str, bool]]:
     """Fields in the order in which :meth:`Arrays.map` visits them: the arrays, then what was derived from them."""
     of = fields(kind)
     return [(f.name, False) for f in of if f.init] + [(f.name, True) for f in of if not f.init]

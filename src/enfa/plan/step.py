@@ -10,9 +10,9 @@ what is computed: two convs on the same rows are one step. Printed, a program is
 """
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 
-__all__ = ["Program", "Step"]
+__all__ = ["Program", "Step", "step_of"]
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,12 @@ class Step:
         if self.degrees:
             words.append("with degrees")
         return " ".join(words)
+
+
+@cache
+def step_of(op: str, kind: str, reads: tuple[int, ...], edges: bool = False, along: str = "nodes") -> Step:
+    """The step itself, made once: a model asks for the same ones with every batch."""
+    return Step(op, kind, reads, edges, along)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from torch import Tensor
 from enfa.plan.arrays import Places
 from enfa.plan.derived.pack import places
 from enfa.plan.derived.slots import END, Slot, rows_of, slots_of
+from enfa.plan.mould import Mould
 from enfa.plan.table import Plan
 
 __all__ = ["Bucket", "Form", "pad_plan"]
@@ -91,6 +92,11 @@ class _Part:
     def view(self, block: Tensor) -> Tensor:
         return block[self.begin : self.end].view(self.dtype).reshape(self.shape)
 
+    @property
+    def strided(self) -> tuple[torch.dtype, tuple[int, ...], tuple[int, ...], int]:
+        """The same in a block of numbers of its type: type, shape, strides, and where it begins."""
+        return self.dtype, self.shape, torch.empty(self.shape, device="meta").stride(), self.begin // self.dtype.itemsize
+
 
 class Bucket:
     """The sizes that plans are padded to, and where each array then stands in a block of ``nbytes`` bytes."""
@@ -98,6 +104,8 @@ class Bucket:
     def __init__(self, form: Form, sizes: np.ndarray) -> None:
         self.form, self.sizes = form, sizes
         self._named: dict[str, _Part | None] = {}
+        self._mould: Mould[Plan] | None = None
+        self._leaves: list[Any] = []  # what is made of each, or a tensor that has no values
         named = dict(zip(form.names, sizes.tolist()))
         shapes = [_shape(t, slot, named) for t, slot in zip(form.plan.leaves(), form.slots)]
         of_meta = iter([torch.empty(s, dtype=t.dtype, device="meta") for t, s in zip(form.plan.leaves(), shapes)])
@@ -129,14 +137,18 @@ class Bucket:
 
     def view(self, block: Tensor) -> Plan:
         """The plan in a block, on whatever device that is."""
-        parts, valued = iter(self.parts), iter(self.form.valued)
-
-        def part(tensor: Tensor) -> Tensor:
-            if not next(valued):
-                return tensor
-            return next(parts).view(block)
-
-        return self.skeleton.map(part)
+        if self._mould is None:
+            parts, leaves = iter(self.parts), self.skeleton.leaves()
+            self._mould = Mould(self.skeleton)
+            self._leaves = [next(parts).strided if valued else leaf for leaf, valued in zip(leaves, self.form.valued)]
+        block = block[: self.nbytes]
+        of = {dtype: block.view(dtype) for dtype in {part.dtype for part in self.parts}}
+        first = {dtype: whole.storage_offset() for dtype, whole in of.items()}
+        found = [
+            leaf if isinstance(leaf, Tensor) else of[leaf[0]].as_strided(leaf[1], leaf[2], first[leaf[0]] + leaf[3])
+            for leaf in self._leaves
+        ]
+        return self._mould.filled(found)
 
     def part(self, name: str) -> _Part | None:
         """Where the plan's array of this name stands in a block; None where it has none."""

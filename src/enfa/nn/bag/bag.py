@@ -18,7 +18,7 @@ from enfa.nn.rowwise.refusal import check_gradients, refuse
 from enfa.nn.rowwise.rows import EDGES, Rows
 from enfa.plan.derived.lists import list_sizes, written_out
 from enfa.plan.derived.needs import PLAN, derive, list_maps, way
-from enfa.plan.step import Step
+from enfa.plan.step import Step, step_of
 from enfa.plan.table import Plan
 
 __all__ = ["Bag"]
@@ -164,19 +164,19 @@ class Bag(Plan):
         self._check(h, ("pairs",), "across")
         if how not in POOLS[:3]:
             raise unknown("how", how, POOLS[:3])
-        number = self.step(Step("across", "nodes", (h.number,)))
+        number = self.step(step_of("across", "nodes", (h.number,)))
         return self._rows(self._pooled(h, number, how, None), number)
 
     def root(self, h: Rows) -> Rows:
         """Of every subgraph the row of its root; of both ends, added, where the root is an edge. Subgraphs."""
         self._check(h, ("pairs",), "root")
-        number = self.step(Step("root", "subgraphs", (h.number,)))
+        number = self.step(step_of("root", "subgraphs", (h.number,)))
         return self._rows(self._pooled(h, number, "sum", None), number)
 
     def diagonal(self, h: Rows) -> Rows:
         """Of every node its row in its own subgraph, whose root it is. Nodes."""
         self._check(h, ("pairs",), "diagonal")
-        return self._read(h, Step("diagonal", "nodes", (h.number,)))
+        return self._read(h, step_of("diagonal", "nodes", (h.number,)))
 
     def pool(self, h: Rows, how: str = "sum", score: Rows | None = None, *, to: str | None = None) -> Any:
         """Pairs -> subgraphs; subgraphs or nodes -> graphs, a tensor [graphs, channels]. An empty pool is zero.
@@ -197,7 +197,7 @@ class Bag(Plan):
             more = " (bag.across sums up what nodes are in all subgraphs)" if (h.kind, to) == ("pairs", "nodes") else ""
             raise ValueError(f"Expected Rows of {h.kind} to be pooled to {' or '.join(targets)}, got to={to!r}{more}")
         target = targets[0] if to is None else to
-        number = self.step(Step("pool", target, (h.number,)))
+        number = self.step(step_of("pool", target, (h.number,)))
         value = self._pooled(h, number, how, None if score is None else score.value)
         if target != "graphs":
             return self._rows(value, number)
@@ -219,7 +219,7 @@ class Bag(Plan):
             self.need(PLAN, "of_graph")
             return self._rows(gather(h, self.of_graph, self.cache, "of_graph"), 0)
         self._check(h, ("nodes", "subgraphs"), "spread")
-        return self._read(h, Step("spread", "pairs", (h.number,)))
+        return self._read(h, step_of("spread", "pairs", (h.number,)))
 
     @property
     def rooted(self) -> Tensor | None:
@@ -310,7 +310,7 @@ class Bag(Plan):
                 func, f"meets Rows of {one.kind} with Rows of {other.kind} (bag.spread brings nodes and subgraphs to pairs)"
             )
         low, high = sorted((one.number, other.number))
-        return self.step(Step("join", one.kind, (low, high)))
+        return self.step(step_of("join", one.kind, (low, high)))
 
     def unpadded(self, value: Tensor, number: int) -> Tensor:
         """Of a padded batch, the values of a real row where padding stands, for functions that may not be defined there."""

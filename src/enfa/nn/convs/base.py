@@ -10,7 +10,7 @@ from enfa.graphs.names import unknown
 from enfa.nn.ops.norm import CountedBatchNorm
 from enfa.nn.rowwise.rows import Rows
 from enfa.plan.links import Links
-from enfa.plan.step import Step
+from enfa.plan.step import step_of
 
 if TYPE_CHECKING:
     from enfa.nn.bag.bag import Bag
@@ -61,7 +61,7 @@ class Conv(nn.Module):
             like = bag.common([h, of_before], self)
             h, of_before = (like.of(bag.moved(rows, like.number)) for rows in (h, of_before))
         reads_edges = self.reads_edges and edge is not None
-        number = bag.step(Step("propagate", h.kind, (h.number,), reads_edges, along))
+        number = bag.step(step_of("propagate", h.kind, (h.number,), reads_edges, along))
         bag.need(number, *self.links)
         degree = None if of_before is None else (of_before.value, bag.moved(of_before, number))
         links = bag.tables[number].links

@@ -1,5 +1,7 @@
 """GINE: Hu et al., "Strategies for Pre-training Graph Neural Networks", ICLR 2020, as OGB uses it."""
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
@@ -15,6 +17,13 @@ from enfa.plan.derived.order import Lists, SparseMap
 from enfa.plan.links import Links
 
 __all__ = ["GINE"]
+
+
+@cache
+def _kernel() -> Callable[..., Tensor]:
+    from enfa.nn.triton.gine import gine_sum
+
+    return gine_sum
 
 
 def _messages(table: Tensor, edge: Tensor, row: Tensor, kind: Tensor) -> tuple[Tensor, Tensor]:
@@ -77,10 +86,9 @@ class GINE(Conv):
         if edge is None:
             raise ValueError("Expected edge attributes for conv='gine', which reads them: bag.propagate(conv, h, edge_attr)")
         features = linear_of(edge, self.edge.weight, self.edge.bias)
-        if accelerated(rows) and self.eps is not None and len(features) and kind_lists(links, len(features)) is None:
-            from enfa.nn.triton.gine import gine_sum
-
-            return gine_sum(rows, features, merged_map(links, len(rows), kinds=True), None, self.eps)
+        kinds = features.shape[0]
+        if self.eps is not None and kinds and accelerated(rows) and kind_lists(links, kinds) is None:
+            return _kernel()(rows, features, merged_map(links, rows.shape[0], kinds=True), None, self.eps)
         found = self._summed(rows, links, features)
         return found if self.eps is None else found + self.eps * gather(rows, links.self_row, links.cache, "self")
 
@@ -88,10 +96,8 @@ class GINE(Conv):
     def _summed(rows: Tensor, links: Links, features: Tensor) -> Tensor:
         """[R, in]: each row and its messages. ``features`` [edge kinds, in]."""
         if accelerated(rows):
-            from enfa.nn.triton.gine import gine_sum
-
-            merged, kinds = merged_map(links, len(rows), kinds=True), kind_lists(links, len(features))
-            return gine_sum(rows, features, merged, kinds)
+            merged, kinds = merged_map(links, rows.shape[0], kinds=True), kind_lists(links, features.shape[0])
+            return _kernel()(rows, features, merged, kinds)
         if links.in_row.is_meta:  # a lean plan has both orders and nothing else
             both = merged_map(links, len(rows), kinds=True), kind_lists(links, len(features))
             return applied(_Listed, rows, features, *both)

@@ -110,7 +110,7 @@ def lend(weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None, As
     Once each: two gradients of one parameter would be added up before they are waited for.
     """
     beside = _current.beside
-    lent, wanted = beside.lent, [id(p) for p in (weight, bias) if p is not None]
-    if not all(i in lent for i in wanted):
+    lent = beside.lent
+    if id(weight) not in lent or (bias is not None and id(bias) not in lent):
         return weight, bias, _AT_ONCE
     return lent.pop(id(weight)), None if bias is None else lent.pop(id(bias)), beside

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
@@ -42,6 +43,15 @@ def fusable(there: Tensor, dtype: torch.dtype, width: int, weight: Tensor, bias:
     return max(outs, ins) <= (WIDEST if matmul_precision() == "highest" else WIDE)
 
 
+@cache
+def _kernels() -> tuple[Any, Any]:
+    """For tall tables, and for few rows. Imported where they are called; once, because a statement that imports takes a
+    microsecond each time."""
+    from enfa.nn.triton.linears import linear, small
+
+    return linear, small
+
+
 def linear_of(
     x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool = False, plus: Tensor | None = None,
     before: Normed | None = None,
@@ -51,17 +61,15 @@ def linear_of(
     ``before``: the norm and ReLU of x, for many rows and a wide weight that is :func:`fusable`.
     """
     if x.ndim == 2 and x.shape[0] and fusable(x, x.dtype, x.shape[1], weight, bias):
-        from enfa.nn.triton.linears.linear import linear
-        from enfa.nn.triton.linears.small import MOST_ROWS, small_linear
-
-        if x.shape[0] > MOST_ROWS or before is not None:
+        tall, small = _kernels()
+        if x.shape[0] > small.MOST_ROWS or before is not None:
             # nothing is faster than TF32's products, but for what is done on the way
             if relu or plus is not None or matmul_precision() == "highest":
-                return linear(x, weight, bias, relu, plus=plus, before=before)
+                return tall.linear(x, weight, bias, relu, plus=plus, before=before)
         elif plus is None:
-            return small_linear(x, weight, bias, relu)
+            return small.small_linear(x, weight, bias, relu)
         else:
-            out = small_linear(x, weight, bias, False) + plus
+            out = small.small_linear(x, weight, bias, False) + plus
             return torch.relu(out) if relu else out
     out = F.linear(x, weight, bias)
     out = out if plus is None else out + plus

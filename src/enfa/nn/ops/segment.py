@@ -8,6 +8,8 @@ the CPU (10 times index_add_).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
@@ -50,12 +52,18 @@ def _bag_in_pieces(index: Tensor, table: Tensor, ptr: Tensor, weight: Tensor | N
     return _bag_in_pieces(torch.arange(len(pieces)), pieces, torch.searchsorted(cuts, ptr), None)
 
 
+@cache
+def _kernel() -> Callable[[Tensor, Lists], Tensor]:
+    """Imported where it is called; once, because a statement that imports takes a microsecond each time."""
+    from enfa.nn.triton.sums import triton_sums
+
+    return triton_sums
+
+
 def list_sums(table: Tensor, lists: Lists) -> Tensor:
     """[lists, C]: for every list the weighted sum of the rows of ``table`` that it names."""
     if accelerated(table):
-        from enfa.nn.triton.sums import triton_sums
-
-        return triton_sums(table, lists)
+        return _kernel()(table, lists)
     weight = None if lists.weight is None else lists.weight.to(table.dtype)
     if table.device.type == "cpu" and lists.long.shape[1] and int((lists.long[2] - lists.long[1]).max()) > MANY:
         return _bag_in_pieces(lists.index, table, lists.ptr, weight)
@@ -143,22 +151,22 @@ def gather(table: Tensor, index: Tensor, cache: dict[str, Any], name: str) -> Te
     if table.ndim != 2:  # one number a row, or several heads
         flat = table.reshape(len(table), table.shape[1:].numel())
         return gather(flat, index, cache, name).view(len(index), *table.shape[1:])
-    return applied(_Gather, table, index, readers(index, len(table), cache, name))
+    return applied(_Gather, table, index, readers(index, table.shape[0], cache, name))
 
 
 def link_sum(table: Tensor, links: Links) -> Tensor:
     """For every row of a layer the sum of its incoming rows: [R, C]."""
-    return apply_map(table, incoming_map(links, len(table)))
+    return apply_map(table, incoming_map(links, table.shape[0]))
 
 
 def merged_sum(table: Tensor, links: Links) -> Tensor:
     """For every row of a layer the sum of its own row and its incoming rows: [R, C]."""
-    return apply_map(table, merged_map(links, len(table)))
+    return apply_map(table, merged_map(links, table.shape[0]))
 
 
 def weighted_sum(table: Tensor, sums: Sums) -> Tensor:
     """Every entry of ``sums``, computed over the rows of ``table``."""
-    return apply_map(table, sums_map(sums, len(table)))
+    return apply_map(table, sums_map(sums, table.shape[0]))
 
 
 def segment_sum(entries: Tensor, ptr: Tensor, segment: Tensor) -> Tensor:

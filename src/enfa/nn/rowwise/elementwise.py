@@ -77,13 +77,16 @@ def added(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, An
 
 def relu(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Together with the linear or norm before it, where that is held back."""
-    given = bound("input inplace", args, kwargs)
-    rows = given.get("input")
+    if len(args) == 1 and len(kwargs) == ("inplace" in kwargs):  # as h.relu() and nn.ReLU call it
+        rows, inplace = args[0], kwargs.get("inplace")
+    else:
+        given = bound("input inplace", args, kwargs)
+        rows, inplace = given.get("input"), given.get("inplace")
     if not isinstance(rows, Rows) or rows.held is None or rows.activated or not holds(rows):
         return elementwise(func, name, args, kwargs)
     if rows.held.records != torch.is_grad_enabled():
         return elementwise(func, name, args, kwargs)
-    if not given.get("inplace"):
+    if not inplace:
         return held_back(rows.held, rows, relu=True)
     settle(lambda held: any(read is rows for read in held.reads))
     if rows.held is None:  # one of those has asked for its values

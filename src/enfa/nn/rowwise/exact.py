@@ -50,8 +50,10 @@ def _check(input: Rows, *weights: Tensor | None) -> None:
     if input.ndim != 2:
         shape = list(input.value.shape)
         raise refuse("batch_norm", f"in training takes Rows [rows, channels], not {shape},", "use h.flatten(1)")
-    width = input.width
-    if any(w is not None and w.shape[0] != width for w in weights) or not input.dtype.is_floating_point:
+    width, fits = input.width, input.dtype.is_floating_point
+    for w in weights:
+        fits = fits and (w is None or w.shape[0] == width)
+    if not fits:
         wanted = ", ".join(map(str, {len(w) for w in weights if w is not None})) or "any"
         raise ValueError(f"Expected {wanted} channels of floats for this BatchNorm, got {width} of {input.dtype}")
 
@@ -101,20 +103,21 @@ def counted_module(norm: CountedBatchNorm, x: Rows, among: Rows | None = None) -
     copies: Any = None
     if among is not None:
         x, copies = _picked(x, among)
-    group = process_group() if norm.training else None
-    reads = norm.training or norm.running_mean is None
+    training, mean, weight, bias = norm.training, norm.running_mean, norm.weight, norm.bias
+    group = process_group() if training else None
+    reads = training or mean is None
     if x.number >= 0:
         x.bag.note_counts(reads)
     if not reads:
-        return counted_batch_norm(x, norm.running_mean, norm.running_var, norm.weight, norm.bias, False, 0.0, norm.eps)
+        return counted_batch_norm(x, mean, norm.running_var, weight, bias, False, 0.0, norm.eps)
     running: Any = None
-    if norm.training and norm.running_mean is not None:
-        running = norm.running_mean, norm.running_var, norm.num_batches_tracked, norm.momentum
+    if training and mean is not None:
+        running = mean, norm.running_var, norm.num_batches_tracked, norm.momentum
     if group is None:
-        return _normed(x, norm.weight, norm.bias, norm.eps, running, copies)
-    _check(x, norm.weight, norm.bias, norm.running_mean)
+        return _normed(x, weight, bias, norm.eps, running, copies)
+    _check(x, weight, bias, mean)
     copies = x.bag.tables[x.number].copies if copies is None else copies
-    return x.of(across_processes(x.value, copies, norm.weight, norm.bias, norm.eps, running, group))
+    return x.of(across_processes(x.value, copies, weight, bias, norm.eps, running, group))
 
 
 def keyed_dropout(input: Rows, p: float = 0.5, training: bool = True, inplace: bool = False) -> Rows:

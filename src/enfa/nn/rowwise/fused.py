@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -171,17 +171,15 @@ class HeldNorm(Held):
         self, relu: bool, running: tuple[Tensor, Tensor, Tensor, float] | None, later: bool = False
     ) -> tuple[Tensor, Tensor, Tensor]:
         """With the product before it, where nothing has asked for that so far."""
-        from enfa.nn.triton.linears.linear_norm import linear_norm
-        from enfa.nn.triton.norm import counted_norm
-
+        linears, norms = _kernels()
         rest = (self.weight, self.bias, self.copies, self.eps, relu, running)
         held, product = _waiting(self.reads[0], self.records), None
         if isinstance(held, HeldSum) or (isinstance(held, HeldLinear) and held.fits()):
             product = held.product()
         if product is None:
-            return counted_norm(self.reads[0].value, *rest, later)
+            return norms.counted_norm(self.reads[0].value, *rest, later)
         x, weight, bias, plus, before = product
-        return linear_norm(x, weight, bias, *rest, plus=plus, before=before, later=later)
+        return linears.linear_norm(x, weight, bias, *rest, plus=plus, before=before, later=later)
 
     def later(self, records: bool) -> tuple[Tensor, Normed] | None:
         """Rows in front of the norm, for linears that normalise them, and take the ReLU, as they read them."""
@@ -204,6 +202,15 @@ class HeldNorm(Held):
             x = self.reads[0].value
         out = normalise(x, self.copies, uncounted, self.weight, self.bias, self.eps, None, running)
         return torch.relu(out) if relu else out
+
+
+@cache
+def _kernels() -> tuple[Any, Any]:
+    """Imported where they are called; once, because a statement that imports takes a microsecond each time."""
+    from enfa.nn.triton import norm
+    from enfa.nn.triton.linears import linear_norm
+
+    return linear_norm, norm
 
 
 @cache

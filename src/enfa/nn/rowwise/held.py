@@ -63,10 +63,10 @@ def held_back(held: Held, like: Rows, relu: bool = False) -> Rows:
         return like.of(held.tensor(relu))
     new = like.of(None)  # type: ignore[arg-type]
     new.held, new.activated = held, relu
-    known = weakref.ref(new)
-    if len(_pending.rows) > 64:
-        _pending.rows = [known for known in _pending.rows if (rows := known()) is not None and rows.held is not None]
-    _pending.rows.append(known)
+    known, pending = weakref.ref(new), _pending.rows
+    if len(pending) > 64:
+        pending = _pending.rows = [known for known in pending if (rows := known()) is not None and rows.held is not None]
+    pending.append(known)
     if held.running is not None:
         _pending.norms.append(known)
     return new
@@ -102,10 +102,11 @@ class Held:
         self.reads, self.width, self.dtype, self.records = list(reads), width, reads[0].dtype, torch.is_grad_enabled()
         self.depth, tensors = 1, [w for w in weights if w is not None]
         for rows in reads:
-            if rows.held is None:
+            held = rows.held
+            if held is None:
                 tensors.append(rows._value)
-            elif rows.held.depth >= self.depth:
-                self.depth = 1 + rows.held.depth
+            elif held.depth >= self.depth:
+                self.depth = 1 + held.depth
         self._versions = [(t, t._version) for t in tensors if not t.is_inference()]
         self._found: Tensor | None = None
 

@@ -20,6 +20,10 @@ __all__ = ["PRODUCTS"]
 
 
 def linear(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if len(args) == 3 and not kwargs and type(args[0]) is Rows:  # as nn.Linear calls it
+        rows, weight, bias = args
+        if rows.number >= 0 and rows.ndim == 2 and _fits(rows, weight, bias) and holds(rows):
+            return held_back(HeldLinear(rows, weight, bias), rows)
     given = bound("input weight bias", args, kwargs)
     rows = only_input(func, given)
     if rows.ndim < 2:
@@ -34,9 +38,14 @@ def linear(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, A
 
 def _fits(rows: Rows, weight: Tensor, bias: Tensor | None) -> bool:
     """Whether PyTorch computes it: what it refuses is refused at once."""
-    if weight.ndim != 2 or weight.shape[1] != rows.width or (bias is not None and bias.shape != weight.shape[:1]):
+    if not isinstance(weight, Tensor) or weight.ndim != 2 or weight.shape[1] != rows.width:
         return False
-    return all(w is None or (w.dtype == rows.dtype and w.device == rows.device) for w in (weight, bias))
+    dtype, device = rows.dtype, rows.device
+    if weight.dtype != dtype or weight.device != device:
+        return False
+    if bias is None:
+        return True
+    return isinstance(bias, Tensor) and bias.shape == weight.shape[:1] and bias.dtype == dtype and bias.device == device
 
 
 def product(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

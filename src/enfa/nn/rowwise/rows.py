@@ -27,7 +27,7 @@ __all__ = ["EDGES", "RowCount", "Rows"]
 
 EDGES = -1  # instead of the number of a step: rows are kinds of edges
 _TOLD = (torch.is_floating_point, Tensor.is_floating_point)  # the same for every plan
-_PICKS = (Tensor.__getitem__, Tensor.index_select, torch.index_select)
+_APART = {*_TOLD, Tensor.__getitem__, Tensor.index_select, torch.index_select}
 
 
 class RowCount(int):
@@ -170,10 +170,11 @@ class Rows:
             return torch.compiler.disable(Rows.__torch_function__)(func, types, args, kwargs)
         if not torch._C._is_fwd_grad_enabled():
             check_gradients()
-        if func in _TOLD:
-            return getattr(args[0] if args else kwargs["input"], func.__name__)()  # type: ignore[index]
-        if func in _PICKS and hasattr(type(args[-1]), "picked"):
-            return args[-1].picked(args[0])  # h[row] at the ends of edges, h[batch] of subgraphs
+        if func in _APART:
+            if func in _TOLD:
+                return getattr(args[0] if args else kwargs["input"], func.__name__)()  # type: ignore[index]
+            if hasattr(type(args[-1]), "picked"):
+                return args[-1].picked(args[0])  # h[row] at the ends of edges, h[batch] of subgraphs
         found, kwargs = (_handlers or _all_handlers()).get(func), kwargs or {}
         if found is None:
             raise refuse(func)
@@ -243,7 +244,7 @@ for _name in (
     "__mod__", "__rmod__", "__floordiv__", "__rfloordiv__", "__neg__", "__pos__", "__abs__", "__matmul__", "__rmatmul__",
     "__getitem__", "__setitem__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__and__", "__rand__", "__or__",
     "__ror__", "__xor__", "__rxor__", "__invert__", "__iadd__", "__isub__", "__imul__", "__itruediv__", "__ifloordiv__",
-    "__imod__", "__ipow__",
+    "__imod__", "__ipow__", "relu",
 ):  # fmt: skip
     setattr(Rows, _name, _operator(_name))
 for _name, _what in {

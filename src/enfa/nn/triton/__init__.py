@@ -40,6 +40,6 @@ def accelerated(tensor: Tensor) -> bool:
 def matmul_precision() -> str:
     """ "highest", "high" or "medium", whichever of PyTorch's two ways it was set in."""
     try:
-        return torch.get_float32_matmul_precision()
+        return torch._C._get_float32_matmul_precision()
     except RuntimeError:  # set in the newer way, which the older refuses to tell of
         return {"tf32": "high"}.get(torch.backends.cuda.matmul.fp32_precision, "highest")

@@ -3,23 +3,27 @@
 The dispatcher binds arguments, works out what the kernel is to be specialised to and looks that up, in Python: some 40 µs, and
 a training step has a hundred launches that differ in nothing but addresses. Here a launch is looked up by what
 specialisation depends on (types, whether addresses and numbers are multiples of 16, whether numbers are 1, and all constants),
-and then goes to the compiled kernel itself. Where that cannot be done (in Triton's interpreter, under a profiler's hooks, with
-a Triton whose compiled kernels are called otherwise) the dispatcher does it.
+and then goes to the compiled kernel itself, with addresses instead of tensors: Triton's launcher would ask each tensor for its
+own, and the driver whether it is one of a device. Where that cannot be done (in Triton's interpreter, under a profiler's hooks,
+with a Triton whose compiled kernels are called otherwise) the dispatcher does it.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
+from operator import attrgetter, or_
 from typing import Any
 
 import torch
 import triton
+from torch import Tensor
 
 from enfa.cache import triton_in_folder
+from enfa.nn.triton.launcher import called
 
-__all__ = ["Kernel", "cdiv", "kernel", "next_power_of_2"]
+__all__ = ["Kernel", "Launch", "cdiv", "kernel", "next_power_of_2"]
 
 try:  # until Triton 3.4 they belong to the class of compiled kernels
     from triton.knobs import runtime as _hooks
@@ -42,67 +46,96 @@ def _watched() -> bool:
     return bool(getattr(enter, "calls", enter) or getattr(leave, "calls", leave))
 
 
-def _kinds(args: tuple[Any, ...]) -> list[Any]:
-    """What a kernel is specialised to, of arguments that are no constants; never less than Triton distinguishes."""
-    found: list[Any] = []
-    places = 0
-    for arg in args:
-        kind = type(arg)
-        if kind is int:
-            found.append((arg == 1) + 2 * (arg % 16 == 0) + 4 * (-(2**31) <= arg < 2**31))
-        elif kind in _NUMBERS:
-            found.append(kind)
-        else:
-            found.append(arg.dtype)
-            places |= arg.data_ptr()
-    if places % 16:  # one of them at least does not begin at a multiple of 16
-        found += [kind not in _NUMBERS and arg.data_ptr() % 16 == 0 for arg, kind in zip(args, map(type, args))]
-    return found
+def _kind(number: Any) -> Any:
+    """What a kernel is specialised to, of a number; never less than Triton distinguishes."""
+    if type(number) is int:
+        return (number == 1) + 2 * (number % 16 == 0) + 4 * (-(2**31) <= number < 2**31)
+    assert not isinstance(number, Tensor), "tensors come first"
+    return type(number)
 
 
 _NUMBERS = (int, float, bool, type(None))
+_dtype, _on_device = attrgetter("dtype"), attrgetter("is_cuda")
+
+
+class Launch:
+    """A kernel and its constants: ``launch(grid, tensors and numbers)``."""
+
+    def __init__(self, of: Kernel, given: dict[str, Any]) -> None:
+        self.kernel, self.given = of, given
+        self.constants = tuple(given.get(name, default) for name, default in of.constants.items())
+        self.known: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+
+    def __call__(self, grid: tuple[int, ...], *args: Any) -> None:
+        of = self.kernel
+        if not of.direct or of.jit.pre_run_hooks or _watched():
+            of.dispatched(grid, args, self.given)
+            return
+        if of.tensors is None:
+            of.seen(args)
+        tensors, numbers, device = args[: of.tensors], args[of.tensors :], torch._C._cuda_getDevice()
+        places = [*map(Tensor.data_ptr, tensors)]
+        kinds = [int if type(n) is int and n >> 31 == 0 else _kind(n) for n in numbers] if of.plain else map(_kind, numbers)
+        key = (device, *map(_dtype, tensors), *kinds)
+        if reduce(or_, places) % 16:  # one of them at least does not begin at a multiple of 16
+            key += tuple(place % 16 == 0 for place in places)
+        known = self.known.get(key)
+        if known is None:
+            found = called(of.dispatched(grid, args, self.given), len(args) + len(self.constants))
+            of.direct = found is not None
+            if found is not None:
+                self.known[key] = found
+            return
+        run, between, as_one = known
+        x, y, z = (*grid, 1, 1)[:3]
+        stream = torch._C._cuda_getCurrentRawStream(device)
+        # of a tensor that is not on a device, Triton says so
+        all_of_them = (*(places if all(map(_on_device, tensors)) else tensors), *numbers, *self.constants)
+        if as_one:
+            run(x, y, z, stream, *between, all_of_them)
+        else:
+            run(x, y, z, stream, *between, *all_of_them)
 
 
 class Kernel:
-    """A kernel that is launched as Triton's are: ``kernel[grid](tensors and numbers, CONSTANT=...)``, constants by name."""
+    """A kernel that is launched as Triton's are: ``kernel[grid](tensors, numbers, CONSTANT=...)``, constants by name.
+
+    Where the constants are known from launch to launch, ``kernel.launch(CONSTANT=...)`` is what takes grid and arguments.
+    """
 
     def __init__(self, function: Callable, **options: Any) -> None:
         self.jit: Any = triton.jit(function, **options) if options else triton.jit(function)
         parameters = inspect.signature(function).parameters.values()
         self.constants = {p.name: p.default for p in parameters if "constexpr" in str(p.annotation)}
         self.direct = isinstance(self.jit, triton.runtime.JITFunction)
-        self._known: dict[tuple[Any, ...], tuple[Any, ...]] = {}
-        assert [p.name for p in parameters][-len(self.constants) :] == list(self.constants), "constants come last"
+        self._names, self._not_specialised = [p.name for p in parameters], options.get("do_not_specialize", ())
+        self.tensors: int | None = None  # how many there are, in front of numbers
+        self.plain = False  # of numbers, nothing matters but whether they are int32
+        self._launches: dict[tuple[Any, ...], Launch] = {}
+        assert self._names[-len(self.constants) :] == list(self.constants), "constants come last"
 
     def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., None]:
         return partial(self._launch, grid)
 
-    def _launch(self, grid: tuple[int, ...], *args: Any, **given: Any) -> None:
-        if not self.direct or _watched() or self.jit.pre_run_hooks:
-            self._dispatched(grid, args, given)
-            return
-        device = torch._C._cuda_getDevice()
-        key = (device, *_kinds(args), *given, *given.values())
-        known = self._known.get(key)
-        if known is None:
-            self._known_as(key, self._dispatched(grid, args, given), given)
-            return
-        run, function, metadata, constants = known
-        x, y, z = (*grid, 1, 1)[:3]
-        run(x, y, z, torch._C._cuda_getCurrentRawStream(device), function, metadata, None, None, None, *args, *constants)
+    def launch(self, **given: Any) -> Launch:
+        key = (*given, *given.values())
+        found = self._launches.get(key)
+        if found is None:
+            found = self._launches[key] = Launch(self, given)
+        return found
 
-    def _dispatched(self, grid: tuple[int, ...], args: tuple[Any, ...], given: dict[str, Any]) -> Any:
+    def _launch(self, grid: tuple[int, ...], *args: Any, **given: Any) -> None:
+        (self._launches.get((*given, *given.values())) or self.launch(**given))(grid, *args)
+
+    def seen(self, args: tuple[Any, ...]) -> None:
+        """What is known of a launch's arguments with the first of them."""
+        count = sum(not isinstance(arg, _NUMBERS) for arg in args)
+        self.plain = all(name in self._not_specialised for name in self._names[count : len(args)])
+        self.tensors = count
+
+    def dispatched(self, grid: tuple[int, ...], args: tuple[Any, ...], given: dict[str, Any]) -> Any:
         with triton_in_folder():
             return self.jit[grid](*args, **given)
-
-    def _known_as(self, key: tuple[Any, ...], compiled: Any, given: dict[str, Any]) -> None:
-        """A kernel that the dispatcher has compiled, found or loaded, and launched."""
-        try:
-            found = compiled.run, compiled.function, compiled.packed_metadata
-        except AttributeError:
-            self.direct = False
-            return
-        self._known[key] = (*found, tuple(given.get(name, default) for name, default in self.constants.items()))
 
 
 def kernel(function: Callable | None = None, **options: Any) -> Any:

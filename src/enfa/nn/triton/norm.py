@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from enfa.nn.ops.function import applied, backward_once
-from enfa.nn.triton.launch import cdiv, next_power_of_2
+from enfa.nn.triton.launch import Kernel, Launch, cdiv, next_power_of_2
 from enfa.nn.triton.norm_kernels import (
     gradient_kernel,
     gradient_sums_kernel,
@@ -27,15 +27,28 @@ __all__ = [
 Running = tuple[Tensor, Tensor, Tensor, float]
 
 
-@lru_cache(1024)
-def _launch(rows: int, channels: int) -> tuple[tuple[int, int], dict[str, Any]]:
-    """Grid (shares of rows, blocks of columns), and the shape of a tile."""
+@cache
+def _tile(channels: int) -> tuple[dict[str, int], int]:
+    """The shape of a tile, and into how many shares rows are cut at most."""
     cols = min(64, max(16, next_power_of_2(channels)))
-    across = cdiv(channels, cols)
     # about 300 programs: many small ones for wide rows, few large ones for narrow rows
-    tile, warps, most = (128, 8, 128) if across <= 2 else (64, 4, 64)
-    parts, _ = row_shares(rows, tile, most)
-    return (parts, across), {"ROWS": tile, "COLS": cols, "num_warps": warps}
+    tile, warps, most = (128, 8, 128) if cdiv(channels, cols) <= 2 else (64, 4, 64)
+    return {"ROWS": tile, "COLS": cols, "num_warps": warps}, most
+
+
+@lru_cache(1024)
+def _grid(rows: int, channels: int) -> tuple[int, int]:
+    """Shares of rows, and blocks of columns."""
+    tile, most = _tile(channels)
+    return row_shares(rows, tile["ROWS"], most)[0], cdiv(channels, tile["COLS"])
+
+
+@cache
+def _launch(of: Kernel, channels: int, dtype: torch.dtype, parts: int = 0, *switches: bool) -> Launch:
+    """``parts``: of a kernel that adds up what so many programs have found. Switches: AFFINE, RELU and RUNNING."""
+    more = {"PARTS": max(16, next_power_of_2(parts))} if parts else {}
+    more |= zip(("AFFINE", "RELU", "RUNNING"), switches)
+    return of.launch(C=channels, ACC=accumulator(dtype), **more, **_tile(channels)[0])
 
 
 @cache
@@ -51,18 +64,17 @@ def scaling_of(saved: Tensor, weight: Tensor | None, bias: Tensor | None) -> tup
 
 def statistics_room(x: Tensor, shares: int, channels: int) -> tuple[Tensor, Tensor, Tensor]:
     """For weighted means and sums of squares [shares, C], and counts [shares]."""
-    wide = torch.float64 if x.dtype == torch.float64 else torch.float32
-    means, squares = (torch.empty(shares, channels, dtype=wide, device=x.device) for _ in range(2))
-    return means, squares, torch.empty(shares, dtype=wide, device=x.device)
+    wide = x if x.dtype in (torch.float32, torch.float64) else x.new_empty(0, dtype=torch.float32)
+    return wide.new_empty(shares, channels), wide.new_empty(shares, channels), wide.new_empty(shares)
 
 
 def statistics(x: Tensor, copies: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Weighted means and sums of squares [shares, C], and counts [shares]."""
     rows, channels = x.shape
-    grid, shape = _launch(rows, channels)
-    means, squares, counts = statistics_room(x, grid[0], channels)
-    statistics_kernel[grid](x, copies, means, squares, counts, rows, C=channels, ACC=accumulator(x.dtype), **shape)
-    return means, squares, counts
+    grid = _grid(rows, channels)
+    found = statistics_room(x, grid[0], channels)
+    _launch(statistics_kernel, channels, x.dtype)(grid, x, copies, *found, rows)
+    return found
 
 
 def normalise(
@@ -74,38 +86,39 @@ def normalise(
     ``means``, ``squares``, ``counts``: of so few shares that every program can add them up for itself. ``later``: the
     rows are left as they are, to be normalised where they are read.
     """
-    rows, channels = (0 if later else x.shape[0]), x.shape[1]
-    grid, shape = _launch(rows, channels)
-    wide = means.dtype
-    out, saved = x if later else torch.empty_like(x), torch.empty(3, channels, dtype=wide, device=x.device)
-    total = torch.empty(1, dtype=wide, device=x.device)
-    buffers = (saved, saved, saved, 0.0) if running is None else running
-    normalise_kernel[grid](
-        x, out, copies, means, squares, counts, *scaling_of(saved, weight, bias), saved, total, *buffers[:3],
-        rows, counts.shape[0], _constants(eps, buffers[3], wide, x.device),
-        C=channels, AFFINE=weight is not None, RELU=relu, RUNNING=running is not None, ACC=accumulator(x.dtype),
-        PARTS=max(16, next_power_of_2(counts.shape[0])), **shape,
+    (rows, channels), parts = x.shape, counts.shape[0]
+    out, rows = (x, 0) if later else (torch.empty_like(x), rows)
+    saved, total = means.new_empty(3, channels), means.new_empty(1)
+    *buffers, momentum = (saved, saved, saved, 0.0) if running is None else running
+    launch = _launch(normalise_kernel, channels, x.dtype, parts, weight is not None, relu, running is not None)
+    launch(
+        _grid(rows, channels), x, out, copies, means, squares, counts, *scaling_of(saved, weight, bias), saved, total,
+        *buffers, _constants(eps, momentum, means.dtype, x.device), rows, parts,
     )  # fmt: skip
     return out, saved, total
 
 
 def gradient_sums(grad: Tensor, x: Tensor, saved: Tensor, weight: Tensor | None, bias: Tensor | None, relu: bool) -> Tensor:
     """[2 * shares, C]: of what the ReLU let through its sums, then those of its products with the normalised rows."""
-    grid, shape = _launch(*x.shape)
-    sums = torch.empty(2 * grid[0], x.shape[1], dtype=saved.dtype, device=x.device)
-    gradient_sums_kernel[grid](
-        grad, x, saved, *scaling_of(saved, weight, bias), sums, x.shape[0], grid[0],
-        C=x.shape[1], AFFINE=weight is not None, RELU=relu, ACC=accumulator(x.dtype), **shape,
-    )  # fmt: skip
+    rows, channels = x.shape
+    grid = _grid(rows, channels)
+    sums = saved.new_empty(2 * grid[0], channels)
+    launch = _launch(gradient_sums_kernel, channels, x.dtype, 0, weight is not None, relu)
+    launch(grid, grad, x, saved, *scaling_of(saved, weight, bias), sums, rows, grid[0])
     return sums
 
 
 def gradient_totals(sums: Tensor) -> Tensor:
     """[2, C]: of :func:`gradient_sums`, the gradients of weight and bias."""
     parts, channels = sums.shape[0] // 2, sums.shape[1]
-    out = torch.empty(2, channels, dtype=torch.float32, device=sums.device)
-    totals_kernel[(cdiv(channels, 16),)](sums, out, parts, C=channels, PARTS=max(16, next_power_of_2(parts)), COLS=16)
+    out = sums.new_empty(2, channels, dtype=torch.float32)
+    _totals(channels, parts)((cdiv(channels, 16),), sums, out, parts)
     return out
+
+
+@cache
+def _totals(channels: int, parts: int) -> Launch:
+    return totals_kernel.launch(C=channels, PARTS=max(16, next_power_of_2(parts)), COLS=16)
 
 
 def turn_gradient(
@@ -113,14 +126,11 @@ def turn_gradient(
     sums: Tensor, relu: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """The gradients of the rows, and of weight and bias [2, C]."""
-    rows, channels = x.shape
-    grid, shape = _launch(rows, channels)
-    out = torch.empty_like(x)
-    of_params = torch.empty(2, channels, dtype=saved.dtype if weight is None else weight.dtype, device=x.device)
-    gradient_kernel[grid](
-        grad, x, copies, saved, total, *scaling_of(saved, weight, bias), sums, out, of_params, rows, sums.shape[0] // 2,
-        C=channels, AFFINE=weight is not None, RELU=relu, ACC=accumulator(x.dtype),
-        PARTS=max(16, next_power_of_2(sums.shape[0] // 2)), **shape,
+    (rows, channels), parts = x.shape, sums.shape[0] // 2
+    out, of_params = torch.empty_like(x), (saved if weight is None else weight).new_empty(2, channels)
+    _launch(gradient_kernel, channels, x.dtype, parts, weight is not None, relu)(
+        _grid(rows, channels),
+        grad, x, copies, saved, total, *scaling_of(saved, weight, bias), sums, out, of_params, rows, parts,
     )  # fmt: skip
     return out, of_params
 

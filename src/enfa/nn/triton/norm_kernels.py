@@ -80,7 +80,7 @@ def normalised(value, mean, scale, shift, RELU: tl.constexpr):
 @kernel(do_not_specialize=["R", "num_parts"])
 def normalise_kernel(
     x, out, copies, mean_parts, square_parts, count_parts, weight, bias, saved, total_out, running_mean, running_var,
-    batches, R, num_parts, constants,
+    batches, constants, R, num_parts,
     C: tl.constexpr, AFFINE: tl.constexpr, RELU: tl.constexpr, RUNNING: tl.constexpr,
     ACC: tl.constexpr, PARTS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
 ):  # fmt: skip

@@ -16,7 +16,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from enfa.nn.triton.launch import cdiv, kernel, next_power_of_2
+from enfa.nn.triton.launch import Kernel, Launch, cdiv, kernel, next_power_of_2
 from enfa.plan.derived.order import CHUNK, Lists
 
 __all__ = [
@@ -157,36 +157,59 @@ def accumulator(dtype: torch.dtype) -> Any:
 def pieces_like(table: Tensor, lists: Lists) -> Tensor:
     """Room for the sums of the pieces, as wide as sums are taken."""
     dtype = torch.float64 if table.dtype == torch.float64 else torch.float32
-    return torch.empty(lists.extra.shape[1], table.shape[1], dtype=dtype, device=table.device)
+    return table.new_empty(lists.extra.shape[1], table.shape[1], dtype=dtype)
+
+
+@cache
+def _adding(channels: int, add: bool, dtype: torch.dtype) -> tuple[Launch, int]:
+    """And how many blocks of columns there are."""
+    # very many lists of a few pieces, or a few lists of very many
+    rows, most, warps = (8, 64, 1) if add else (128, 32, 8)
+    cols = min(most, max(16, next_power_of_2(channels)))
+    return (
+        _pieces_kernel.launch(C=channels, ADD=add, ACC=accumulator(dtype), ROWS=rows, COLS=cols, num_warps=warps),
+        cdiv(channels, cols),
+    )
 
 
 def add_pieces(pieces: Tensor, out: Tensor, long: Tensor, add: bool) -> None:
     """The second pass: to ``out``, or into it, what the pieces of every long list add up to."""
-    channels = pieces.shape[1]
-    # very many lists of a few pieces, or a few lists of very many
-    rows, most, warps = (8, 64, 1) if add else (128, 32, 8)
-    cols = min(most, max(16, next_power_of_2(channels)))
-    grid = (long.shape[1], cdiv(channels, cols))
-    _pieces_kernel[grid](
-        pieces, out, long, long.shape[1],
-        C=channels, ADD=add, ACC=accumulator(pieces.dtype), ROWS=rows, COLS=cols, num_warps=warps,
-    )  # fmt: skip
+    launch, across = _adding(pieces.shape[1], add, pieces.dtype)
+    count = long.shape[1]
+    launch((count, across), pieces, out, long, count)
 
 
-def launch_sums(kernel: Any, lists: Lists, beside: Tensor | None, table: Tensor, *read: Tensor, **options: Any) -> Tensor:
-    """[lists, C]: what a kernel sums of the rows that lists name. ``beside``: what each entry has beside it."""
-    channels, pieces = table.shape[1], pieces_like(table, lists)
-    out = table.new_empty(len(lists), channels)
-    if not out.numel():
-        return out
+@cache
+def _summing(kernel: Kernel, channels: int, dtype: torch.dtype, **options: Any) -> tuple[Launch, int, int]:
+    """And how many lists a program sums, and how many blocks of columns there are."""
     shape = shape_of(channels)
-    grid = (cdiv(len(lists) + pieces.shape[0], shape["ROWS"]), cdiv(channels, shape["COLS"]))
-    kernel[grid](
-        table, *read, lists.ptr, lists.index, lists.index if beside is None else beside, lists.extra,
-        out, pieces, len(lists), pieces.shape[0], C=channels, CHUNK=CHUNK, ACC=accumulator(table.dtype), UNROLL=UNROLL,
-        **shape, **options,
+    launch = kernel.launch(C=channels, CHUNK=CHUNK, ACC=accumulator(dtype), UNROLL=UNROLL, **shape, **options)
+    return launch, shape["ROWS"], cdiv(channels, shape["COLS"])
+
+
+@cache
+def _plain(channels: int, stride: int, weighted: bool, dtype: torch.dtype) -> tuple[Launch, int, int]:
+    return _summing(_sum_kernel, channels, dtype, STRIDE=stride, WEIGHTED=weighted, **registers(dtype, 72))
+
+
+def launch_sums(kernel: Kernel, lists: Lists, beside: Tensor | None, table: Tensor, *read: Tensor, **options: Any) -> Tensor:
+    """[lists, C]: what a kernel sums of the rows that lists name. ``beside``: what each entry has beside it."""
+    return _summed(_summing(kernel, table.shape[1], table.dtype, **options), lists, beside, table, *read)
+
+
+def _summed(how: tuple[Launch, int, int], lists: Lists, beside: Tensor | None, table: Tensor, *read: Tensor) -> Tensor:
+    (launch, rows, across), count, more = how, lists.ptr.shape[0] - 1, lists.extra.shape[1]
+    channels, index = table.shape[1], lists.index
+    out = table.new_empty(count, channels)
+    if not count or not channels:
+        return out
+    # without pieces nothing is written there
+    pieces = out if not more and table.dtype in (torch.float32, torch.float64) else pieces_like(table, lists)
+    launch(
+        (cdiv(count + more, rows), across),
+        table, *read, lists.ptr, index, index if beside is None else beside, lists.extra, out, pieces, count, more,
     )  # fmt: skip
-    if pieces.shape[0]:
+    if more:
         add_pieces(pieces, out, lists.long, add=True)
     return out
 
@@ -195,5 +218,5 @@ def triton_sums(table: Tensor, lists: Lists) -> Tensor:
     """[lists, C], as ``enfa.nn.ops.segment.list_sums``."""
     if table.stride(-1) != 1:
         table = table.contiguous()
-    options = {"STRIDE": table.stride(0), "WEIGHTED": lists.weight is not None, **registers(table.dtype, 72)}
-    return launch_sums(_sum_kernel, lists, lists.weight, table, **options)
+    weight = lists.weight
+    return _summed(_plain(table.shape[1], table.stride(0), weight is not None, table.dtype), lists, weight, table)

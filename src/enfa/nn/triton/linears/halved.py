@@ -10,6 +10,7 @@ own, and are split again where they are summed.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import torch
@@ -17,7 +18,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from enfa.nn.triton.launch import cdiv, kernel, next_power_of_2
+from enfa.nn.triton.launch import Launch, cdiv, kernel, next_power_of_2
 from enfa.nn.triton.linears.split import halves, padded
 from enfa.nn.triton.linears.wide import Normed
 from enfa.nn.triton.norm import gradient_totals, scaling_of
@@ -86,19 +87,22 @@ def _halve_kernel(
 
 def _room(x: Tensor) -> Halved:
     rows, cols = x.shape
-    parts = torch.empty(2, rows, padded(cols), dtype=torch.float16, device=x.device)
-    return Halved(parts, torch.empty(rows, dtype=torch.int32, device=x.device))
+    return Halved(x.new_empty(2, rows, padded(cols), dtype=torch.float16), x.new_empty(rows, dtype=torch.int32))
 
 
 def halve_rows(x: Tensor, normed: Normed | None = None) -> Halved:
     """``normed``: the norm and ReLU that the rows go through first."""
     (rows, cols), found = x.shape, _room(x)
     saved, weight, bias, copies = (x, x, x, x) if normed is None else (normed[0], *scaling_of(*normed[:3]), normed[3])
-    _halve_kernel[(cdiv(rows, 8),)](
-        x, saved, weight, bias, copies, *found, rows, C=cols, P=padded(cols), NORMED=normed is not None,
-        AFFINE=normed is not None and normed.weight is not None, ROWS=8, COLS=next_power_of_2(padded(cols)), num_warps=4,
-    )  # fmt: skip
+    launch = _halving(cols, normed is not None, normed is not None and normed.weight is not None)
+    launch((cdiv(rows, 8),), x, saved, weight, bias, copies, *found, rows)
     return found
+
+
+@cache
+def _halving(cols: int, normed: bool, affine: bool) -> Launch:
+    wide = padded(cols)
+    return _halve_kernel.launch(C=cols, P=wide, NORMED=normed, AFFINE=affine, ROWS=8, COLS=next_power_of_2(wide), num_warps=4)
 
 
 @triton.jit
@@ -172,10 +176,17 @@ def halve_gradient(
     (rows, cols), found = z.shape, _room(z)
     of_z = torch.empty_like(z) if stored else None
     of_params = gradient_totals(sums)
-    downs = torch.empty(cdiv(rows, TILE), dtype=torch.float32, device=z.device)
-    _halve_gradient_kernel[(len(downs),)](
-        grad, z, copies, saved, total, *scaling_of(saved, weight, bias), of_params, beside, z if of_z is None else of_z,
-        *found, downs, rows, C=cols, P=padded(cols), AFFINE=weight is not None, RELU=relu, STORED=stored, SLACK=SLACK,
-        ROWS=TILE, **_columns(padded(cols)),
+    tiles = cdiv(rows, TILE)
+    downs = z.new_empty(tiles, dtype=torch.float32)
+    _halving_gradient(cols, weight is not None, relu, stored)(
+        (tiles,), grad, z, copies, saved, total, *scaling_of(saved, weight, bias), of_params, beside,
+        z if of_z is None else of_z, *found, downs, rows,
     )  # fmt: skip
     return found, downs, of_params, of_z
+
+
+@cache
+def _halving_gradient(cols: int, affine: bool, relu: bool, stored: bool) -> Launch:
+    return _halve_gradient_kernel.launch(
+        C=cols, P=padded(cols), AFFINE=affine, RELU=relu, STORED=stored, SLACK=SLACK, ROWS=TILE, **_columns(padded(cols))
+    )

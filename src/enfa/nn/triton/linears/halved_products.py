@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from enfa.nn.triton.launch import cdiv, kernel
+from enfa.nn.triton.launch import Launch, cdiv, kernel
 from enfa.nn.triton.linears.halved import LEAST, TILE, Halved
 from enfa.nn.triton.linears.split import Halves, halves, padded, row_scales, times_halves
 from enfa.nn.triton.linears.wide import store_columns, times_columns
@@ -56,14 +58,21 @@ def halved_times(
     """``x @ weight.T + bias + plus`` for a weight [outs, ins], or with ``transposed`` ``x @ weight``."""
     outs, ins = shape
     k, n = (outs, ins) if transposed else (ins, outs)
-    out = torch.empty(x.rows, n, dtype=torch.float32, device=x.parts.device)
-    _times_kernel[(cdiv(x.rows, 64), cdiv(n, 128))](
-        *x, split.parts[int(transposed)], split.back[outs:] if transposed else split.back,
-        out if bias is None else bias, out if plus is None else plus, out, x.rows,
-        K=k, N=n, P=padded(k), STRIDE=padded(n), SHIFTED=bias is not None, PLUS=plus is not None,
-        ROWS=64, COLS=128, DEPTH=32, num_warps=4, num_stages=3,
+    rows = x.rows
+    out = x.parts.new_empty(rows, n, dtype=torch.float32)
+    _times(k, n, bias is not None, plus is not None)(
+        (cdiv(rows, 64), cdiv(n, 128)), *x, split.parts[int(transposed)], split.back[outs:] if transposed else split.back,
+        out if bias is None else bias, out if plus is None else plus, out, rows,
     )  # fmt: skip
     return out
+
+
+@cache
+def _times(k: int, n: int, shifted: bool, plus: bool) -> Launch:
+    return _times_kernel.launch(
+        K=k, N=n, P=padded(k), STRIDE=padded(n), SHIFTED=shifted, PLUS=plus, ROWS=64, COLS=128, DEPTH=32, num_warps=4,
+        num_stages=3,
+    )  # fmt: skip
 
 
 @triton.jit

@@ -7,7 +7,7 @@ once. The bias has none: the norm takes every shift away.
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from enfa.nn.cuda.side_stream import Aside, lend
 from enfa.nn.ops.function import applied, backward_once
-from enfa.nn.triton.launch import kernel, next_power_of_2
+from enfa.nn.triton.launch import Launch, kernel, next_power_of_2
 from enfa.nn.triton.linears.halved import Halved, halve_gradient, halve_rows, is_halved
 from enfa.nn.triton.linears.halved_products import halved_parts, halved_times
 from enfa.nn.triton.linears.products import TILE, add_parts, block, precision, stages, tall_times
@@ -79,6 +79,17 @@ def _backward_kernel(
     tl.store(place, of_weight, inside[:, None] & (k < K)[None, :])
 
 
+@cache
+def _backward(
+    n: int, k: int, parts: int, affine: bool, relu: bool, inputs: bool, plus: bool, precise: str, dtype: torch.dtype,
+    under_way: int,
+) -> Launch:  # fmt: skip
+    return _backward_kernel.launch(
+        N=n, K=k, AFFINE=affine, RELU=relu, INPUTS=inputs, PLUS=plus, PRECISION=precise, ACC=accumulator(dtype),
+        PARTS=next_power_of_2(parts), ROWS=TILE, COLS=block(n), DEPTH=block(k), num_warps=4, num_stages=under_way,
+    )  # fmt: skip
+
+
 def _weight_gradient(of_z: Tensor, x: Tensor, *before: Any) -> Tensor:
     """Of a wide weight, and zeros for the bias behind it."""
     shares = weight_parts(of_z, x, normed=Normed(*before) if before else None)
@@ -132,12 +143,10 @@ class _LinearNorm(torch.autograd.Function):
             of_x, of_z = torch.empty_like(x) if inputs else None, torch.empty_like(z) if added else None
             of_params = torch.empty(2, outs, dtype=saved.dtype if weight is None else weight.dtype, device=x.device)
             shares = torch.empty(parts, outs * ins, dtype=saved.dtype, device=x.device)
-            _backward_kernel[(parts,)](
-                grad, z, x, w, copies, saved, total, *scaling_of(saved, weight, bias), sums, x if of_x is None else of_x,
-                z if of_z is None else of_z, of_params, shares, x.shape[0], share, sums.shape[0] // 2,
-                N=outs, K=ins, AFFINE=weight is not None, RELU=ctx.relu, INPUTS=inputs, PLUS=added, PRECISION=precision(),
-                ACC=accumulator(x.dtype), PARTS=next_power_of_2(sums.shape[0] // 2), ROWS=TILE, COLS=block(outs),
-                DEPTH=block(ins), num_warps=4, num_stages=stages(x, 2),
+            found, switches = sums.shape[0] // 2, (weight is not None, ctx.relu, inputs, added)
+            _backward(outs, ins, found, *switches, precision(), x.dtype, stages(x, 2))(
+                (parts,), grad, z, x, w, copies, saved, total, *scaling_of(saved, weight, bias), sums,
+                x if of_x is None else of_x, z if of_z is None else of_z, of_params, shares, x.shape[0], share, found,
             )  # fmt: skip
             of_w = add_parts(shares, outs, w.dtype)
         else:

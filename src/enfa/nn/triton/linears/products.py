@@ -13,7 +13,7 @@ import triton.language as tl
 from torch import Tensor
 
 from enfa.nn.triton import matmul_precision
-from enfa.nn.triton.launch import cdiv, kernel, next_power_of_2
+from enfa.nn.triton.launch import Launch, cdiv, kernel, next_power_of_2
 from enfa.nn.triton.sums import accumulator, row_shares
 
 __all__ = ["TILE", "add_parts", "block", "gated", "precision", "stages", "tall_times"]
@@ -39,6 +39,7 @@ def precision() -> str:
     return "tf32x3" if matmul_precision() == "highest" else "tf32"
 
 
+@cache
 def block(channels: int, most: int = 64) -> int:
     """Columns of a tile; the tensor cores want 16 at least."""
     return min(most, max(16, next_power_of_2(channels)))
@@ -116,10 +117,16 @@ def _add_kernel(parts, out, num_parts, SIZE: tl.constexpr, ZEROS: tl.constexpr, 
 def add_parts(parts: Tensor, zeros: int, dtype: torch.dtype) -> Tensor:
     """[size + zeros]: the sum over the first of two dimensions, and zeros behind it."""
     count, size = parts.shape
-    out = torch.empty(size + zeros, dtype=dtype, device=parts.device)
-    cols = 32 if size <= 16384 else 128
-    _add_kernel[(cdiv(size + zeros, cols),)](parts, out, count, SIZE=size, ZEROS=zeros, ROWS=32, COLS=cols)
+    out = parts.new_empty(size + zeros, dtype=dtype)
+    launch, grid = _adding(size, zeros)
+    launch(grid, parts, out, count)
     return out
+
+
+@cache
+def _adding(size: int, zeros: int) -> tuple[Launch, tuple[int]]:
+    cols = 32 if size <= 16384 else 128
+    return _add_kernel.launch(SIZE=size, ZEROS=zeros, ROWS=32, COLS=cols), (cdiv(size + zeros, cols),)
 
 
 def tall_times(
@@ -131,17 +138,26 @@ def tall_times(
     ``gate``: x counts where this is above 0. ``stats``: the copies of each row, and room for the weighted means, squares
     and counts of each share of the rows.
     """
-    outs, ins = weight.shape
+    (outs, ins), rows = weight.shape, x.shape[0]
     k, n = (outs, ins) if transposed else (ins, outs)
-    out = x.new_empty(x.shape[0], n)
-    strides = (ins, 1) if transposed else (1, k)
-    parts, share = shares or row_shares(x.shape[0], TILE, 2**30)
+    out = x.new_empty(rows, n)
+    parts, share = shares or row_shares(rows, TILE, 2**30)
     room: tuple[Tensor, ...] = stats or (out, out, out, out)
-    _tall_kernel[(parts,)](
-        x, x if gate is None else gate, weight, weight if bias is None else bias, x if plus is None else plus, out,
-        *room, x.shape[0], share,
-        K=k, N=n, W_K=strides[0], W_N=strides[1], BIAS=bias is not None, PLUS=plus is not None, STATS=stats is not None,
-        GATED=gate is not None, RELU=relu, PRECISION=precision(), ACC=accumulator(x.dtype),
-        ROWS=TILE, COLS=block(n), DEPTH=block(k), num_warps=4, num_stages=2,
+    there = bias is not None, plus is not None, stats is not None, gate is not None
+    _tall(k, n, transposed, *there, relu, precision(), x.dtype)(
+        (parts,), x, x if gate is None else gate, weight, weight if bias is None else bias, x if plus is None else plus, out,
+        *room, rows, share,
     )  # fmt: skip
     return out
+
+
+@cache
+def _tall(
+    k: int, n: int, transposed: bool, bias: bool, plus: bool, stats: bool, gated: bool, relu: bool, precise: str,
+    dtype: torch.dtype,
+) -> Launch:  # fmt: skip
+    strides = (n, 1) if transposed else (1, k)
+    return _tall_kernel.launch(
+        K=k, N=n, W_K=strides[0], W_N=strides[1], BIAS=bias, PLUS=plus, STATS=stats, GATED=gated, RELU=relu, PRECISION=precise,
+        ACC=accumulator(dtype), ROWS=TILE, COLS=block(n), DEPTH=block(k), num_warps=4, num_stages=2,
+    )  # fmt: skip

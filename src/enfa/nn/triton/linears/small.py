@@ -6,6 +6,7 @@ large products start up to five kernels for each.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from enfa.nn.ops.function import applied, backward_once
-from enfa.nn.triton.launch import cdiv, kernel
+from enfa.nn.triton.launch import Kernel, Launch, cdiv, kernel
 from enfa.nn.triton.linears.products import gated, precision
 from enfa.nn.triton.sums import accumulator
 
@@ -85,16 +86,19 @@ def _small_backward_kernel(
             tl.store(of_b + n, tl.sum(sums, 0).to(of_b.dtype.element_ty), (n < N) & (number % across == 0))
 
 
+@cache
+def _launch(of: Kernel, n: int, k: int, bias: bool, relu: bool, precise: str, dtype: torch.dtype) -> Launch:
+    return of.launch(N=n, K=k, BIAS=bias, RELU=relu, PRECISION=precise, ACC=accumulator(dtype), num_warps=4, **TILE)
+
+
 class _Small(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool) -> Tensor:
         x, (outs, ins) = x.contiguous(), weight.shape
         out = x.new_empty(x.shape[0], outs)
         grid = (cdiv(x.shape[0], TILE["ROWS"]), cdiv(outs, TILE["COLS"]))
-        _small_forward_kernel[grid](
-            x, weight, weight if bias is None else bias, out, x.shape[0], N=outs, K=ins, BIAS=bias is not None, RELU=relu,
-            PRECISION=precision(), ACC=accumulator(x.dtype), num_warps=4, **TILE,
-        )  # fmt: skip
+        launch = _launch(_small_forward_kernel, outs, ins, bias is not None, relu, precision(), x.dtype)
+        launch(grid, x, weight, weight if bias is None else bias, out, x.shape[0])
         ctx.save_for_backward(x, weight, out)
         ctx.relu, ctx.biased = relu, bias is not None
         return out
@@ -109,10 +113,9 @@ class _Small(torch.autograd.Function):
         of_b = weight.new_empty(outs) if ctx.biased else None
         across = cdiv(ins, TILE["COLS"])
         of_inputs = across * cdiv(x.shape[0], TILE["ROWS"]) if of_x is not None else 0
-        _small_backward_kernel[(of_inputs + across * cdiv(outs, TILE["ROWS"]),)](
+        _launch(_small_backward_kernel, outs, ins, ctx.biased, ctx.relu, precision(), x.dtype)(
+            (of_inputs + across * cdiv(outs, TILE["ROWS"]),),
             grad, out, x, weight, x if of_x is None else of_x, of_w, of_w if of_b is None else of_b, x.shape[0], of_inputs,
-            N=outs, K=ins, BIAS=ctx.biased, RELU=ctx.relu, PRECISION=precision(), ACC=accumulator(x.dtype),
-            num_warps=4, **TILE,
         )  # fmt: skip
         return of_x, of_w, of_b, None
 

@@ -7,6 +7,7 @@ rounding. Three float16 products take half the time of three TF32 products, whic
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import torch
@@ -14,7 +15,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from enfa.nn.triton.launch import cdiv, kernel, next_power_of_2
+from enfa.nn.triton.launch import Launch, cdiv, kernel, next_power_of_2
 
 __all__ = ["NARROW", "Halves", "halves", "padded", "row_scales", "scales", "split_weight", "times_halves"]
 
@@ -28,6 +29,7 @@ class Halves(NamedTuple):
     back: Tensor  # [outs + ins]: what takes columns of either to their own size again
 
 
+@cache
 def padded(columns: int) -> int:
     """Of a table of halves: its rows begin at multiples of 16 bytes."""
     return cdiv(columns, 8) * 8
@@ -114,11 +116,18 @@ def split_weight(weight: Tensor) -> Halves | None:
     n, k = weight.shape
     if max(n, k) <= NARROW:
         return None
-    parts = torch.empty(2, 2 * max(n * padded(k), k * padded(n)), dtype=torch.float16, device=weight.device)
-    back = torch.empty(n + k, dtype=torch.float32, device=weight.device)
-    cols = 8
-    _split_kernel[(cdiv(max(n, k), cols), 2)](
-        weight, parts, back, parts.shape[1], N=n, K=k, N_STRIDE=padded(n), K_STRIDE=padded(k), COLS=cols,
-        DEPTH=next_power_of_2(max(n, k)), num_warps=4,
-    )  # fmt: skip
+    launch, grid, size = _splitting(n, k)
+    parts = weight.new_empty(2, size, dtype=torch.float16)
+    back = weight.new_empty(n + k, dtype=torch.float32)
+    launch(grid, weight, parts, back, size)
     return Halves(parts, back)
+
+
+@cache
+def _splitting(n: int, k: int) -> tuple[Launch, tuple[int, int], int]:
+    """And the grid, and how many halves there are at most."""
+    cols = 8
+    launch = _split_kernel.launch(
+        N=n, K=k, N_STRIDE=padded(n), K_STRIDE=padded(k), COLS=cols, DEPTH=next_power_of_2(max(n, k)), num_warps=4
+    )
+    return launch, (cdiv(max(n, k), cols), 2), 2 * max(n * padded(k), k * padded(n))

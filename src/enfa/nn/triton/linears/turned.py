@@ -6,11 +6,13 @@ made once, stored for the weight's gradient, and multiplied while it is at hand.
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 import triton.language as tl
 from torch import Tensor
 
-from enfa.nn.triton.launch import cdiv, kernel, next_power_of_2
+from enfa.nn.triton.launch import Launch, cdiv, kernel, next_power_of_2
 from enfa.nn.triton.linears.split import Halves, halves, padded, scales
 from enfa.nn.triton.linears.wide import times_columns
 from enfa.nn.triton.norm import gradient_totals, scaling_of
@@ -66,9 +68,14 @@ def turn_times(
     rows, outs = z.shape
     of_z, of_x = torch.empty_like(z), z.new_empty(rows, ins)
     of_params = gradient_totals(sums)
-    _turned_kernel[(cdiv(rows, TILE["ROWS"]),)](
-        grad, z, copies, saved, total, *scaling_of(saved, weight, bias), of_params, split.parts[1],
-        split.back[outs:], of_z, of_x, rows, N=outs, K=ins, STRIDE=padded(ins), AFFINE=weight is not None, RELU=relu,
-        COLS=max(16, next_power_of_2(ins)), **TILE,
+    _turning(outs, ins, weight is not None, relu)(
+        (cdiv(rows, TILE["ROWS"]),), grad, z, copies, saved, total, *scaling_of(saved, weight, bias), of_params,
+        split.parts[1], split.back[outs:], of_z, of_x, rows,
     )  # fmt: skip
     return of_z, of_params, of_x
+
+
+@cache
+def _turning(n: int, k: int, affine: bool, relu: bool) -> Launch:
+    cols = max(16, next_power_of_2(k))
+    return _turned_kernel.launch(N=n, K=k, STRIDE=padded(k), AFFINE=affine, RELU=relu, COLS=cols, **TILE)

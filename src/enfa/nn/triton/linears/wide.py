@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
@@ -9,7 +10,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from enfa.nn.triton.launch import cdiv, kernel
+from enfa.nn.triton.launch import Launch, cdiv, kernel
 from enfa.nn.triton.linears.products import block, gated, stages
 from enfa.nn.triton.linears.split import Halves, halves, padded, row_scales, scales, times_halves
 from enfa.nn.triton.norm import scaling_of
@@ -157,16 +158,27 @@ def wide_times(
     """
     outs, ins = shape
     k, n = (outs, ins) if transposed else (ins, outs)
-    out = x.new_empty(x.shape[0], n)
-    tile = _tile(n, gate is None and k % 4 == 0)
-    _wide_kernel[(cdiv(x.shape[0], tile["ROWS"]), cdiv(n, tile["COLS"]))](
-        x, x if gate is None else gate, *_arguments(x, normed), split.parts[int(transposed)],
-        split.back[outs:] if transposed else split.back, x if bias is None else bias, x if plus is None else plus, out,
-        x.shape[0], K=k, N=n, NORMED=normed is not None, AFFINE=normed is not None and normed.weight is not None,
-        GATED=gate is not None, STRIDE=padded(n), SHIFTED=bias is not None, PLUS=plus is not None,
-        RELU=relu, **tile,
+    rows = x.shape[0]
+    out = x.new_empty(rows, n)
+    there = normed is not None, normed is not None and normed.weight is not None, gate is not None, bias is not None
+    launch, down, across = _wide(k, n, *there, plus is not None, relu)
+    launch(
+        (cdiv(rows, down), across), x, x if gate is None else gate, *_arguments(x, normed), split.parts[int(transposed)],
+        split.back[outs:] if transposed else split.back, x if bias is None else bias, x if plus is None else plus, out, rows,
     )  # fmt: skip
     return out
+
+
+@cache
+def _wide(
+    k: int, n: int, normed: bool, affine: bool, gated: bool, shifted: bool, plus: bool, relu: bool
+) -> tuple[Launch, int, int]:
+    """And the rows of a tile, and how many blocks of columns there are."""
+    tile = _tile(n, not gated and k % 4 == 0)
+    launch = _wide_kernel.launch(
+        K=k, N=n, NORMED=normed, AFFINE=affine, GATED=gated, STRIDE=padded(n), SHIFTED=shifted, PLUS=plus, RELU=relu, **tile
+    )
+    return launch, tile["ROWS"], cdiv(n, tile["COLS"])
 
 
 def _tile(columns: int, aligned: bool) -> dict[str, Any]:
@@ -181,15 +193,22 @@ def weight_parts(
 ) -> Tensor:  # fmt: skip
     """[shares, N * K]: ``grad.T @ x``, by shares of the rows; with ``sums`` those of grad [N] behind it."""
     n, k = grad.shape[1], x.shape[1]
-    tile = _weight_tile(n, k, 3 if gate is None else stages(x, 3))
+    there = normed is not None, normed is not None and normed.weight is not None, gate is not None
+    launch, blocks = _weights(n, k, *there, sums, 3 if gate is None else stages(x, 3))
     parts, _ = row_shares(x.shape[0], 32, 128 if n * k <= 2**15 else 64)
-    out = torch.empty(parts, n * k + n * sums, dtype=torch.float32, device=x.device)
-    _weight_kernel[(parts, cdiv(n, tile["ROWS"]) * cdiv(k, tile["COLS"]))](
-        grad, grad if gate is None else gate, x, *_arguments(x, normed), out, x.shape[0], N=n, K=k,
-        NORMED=normed is not None, AFFINE=normed is not None and normed.weight is not None,
-        GATED=gate is not None, SUMS=sums, **tile,
-    )  # fmt: skip
+    out = x.new_empty(parts, n * k + n * sums, dtype=torch.float32)
+    launch((parts, blocks), grad, grad if gate is None else gate, x, *_arguments(x, normed), out, x.shape[0])
     return out
+
+
+@cache
+def _weights(
+    n: int, k: int, normed: bool, affine: bool, gated: bool, sums: bool, under_way: int
+) -> tuple[Launch, int]:  # fmt: skip
+    """And how many tiles there are."""
+    tile = _weight_tile(n, k, under_way)
+    launch = _weight_kernel.launch(N=n, K=k, NORMED=normed, AFFINE=affine, GATED=gated, SUMS=sums, **tile)
+    return launch, cdiv(n, tile["ROWS"]) * cdiv(k, tile["COLS"])
 
 
 def _weight_tile(outs: int, ins: int, under_way: int) -> dict[str, Any]:
