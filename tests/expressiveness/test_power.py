@@ -115,6 +115,14 @@ class Kept(Numbers):
         return self("listed", tuple(sorted(kept.items())))
 
 
+@pytest.mark.parametrize(("readout", "told"), [("sum", True), ("max", False)])
+def test_how_many_nodes_a_norm_counts_is_no_pool(readout: str, told: bool) -> None:
+    """GNN-SSWL+ weighs subgraphs by their nodes in a norm: no function of a row, and so it tells no rings apart."""
+    graphs = [ring(10), ring(11)]
+    model = enfa.SSWLGNN(graphs[0].x.shape[1], 4, 1, 2, "gin", readout=readout)
+    assert bool(enfa.power(graphs, enfa.NodeMarking(), model).apart.any()) == told
+
+
 @pytest.mark.parametrize(("seed", "name"), list(enumerate(EVERY)))
 def test_any_model_by_hand(seed: int, name: str) -> None:
     """Against rows that are written out in plain Python from explicit subgraphs; and what is not told apart has one output."""

@@ -9,9 +9,10 @@ from torch import Tensor, nn
 
 import enfa
 from enfa.nn import GraphedStep
-from enfa.nn.bag import Bag
+from enfa.nn.bag import Bag, branches
 from enfa.nn.bag.branches import Branches, added, computed, fan, plus_spread
 from enfa.nn.convs import make_conv
+from enfa.nn.cuda import side_stream
 from enfa.testing import assert_same_as_full, degenerate_graphs, random_graphs
 
 cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="streams and CUDA graphs need a GPU")
@@ -29,7 +30,7 @@ class Terms(nn.Module):
 
     def layer(self, bag: Bag, h: enfa.Rows) -> enfa.Rows:
         one, two, three, four, five = [h] * 5 if self.plain else fan(h, 5)
-        with Branches(bag) as beside:
+        with Branches(h, self.conv) as beside:
             with beside():
                 own = computed(self.first(bag.diagonal(one)))
             with beside():
@@ -49,7 +50,9 @@ class Terms(nn.Module):
         return self.head(bag.pool(bag.pool(h, "mean"), "mean"))
 
 
-def test_terms_are_those_of_the_verbs() -> None:
+@pytest.mark.parametrize("parts", [False, True], ids=["one stream", "several"])
+def test_terms_are_those_of_the_verbs(parts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(branches, "PART", parts)
     graphs = random_graphs(4, 7) + list(degenerate_graphs(3).values())
     torch.manual_seed(0)
     model = Terms().double()
@@ -66,12 +69,15 @@ def test_terms_are_those_of_the_verbs() -> None:
 @cuda
 @pytest.mark.parametrize("unshared", [None, 2])
 @pytest.mark.parametrize("name", ["sswl", "sun", "terms"])
-def test_captured_is_eager_bit_for_bit(name: str, unshared: int | None) -> None:
-    """Batches so large that streams do run beside each other, and steps enough for memory to be written into too early."""
+def test_captured_is_eager_bit_for_bit(name: str, unshared: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches so large that streams do run beside each other, and steps enough for memory to be written into too early; of
+    weights' gradients, which are computed on a stream of their own, too."""
+    monkeypatch.setattr(branches, "PART", True)
+    monkeypatch.setattr(side_stream, "MOST", 2**24)
     torch.manual_seed(0)
     edges = {"edge_channels": [4], "mark_channels": 3}
     make = {"sswl": enfa.SSWLGNN, "sun": enfa.SUN}
-    model = Terms() if name == "terms" else make[name]([5], 64, 2, 4, "gine", **edges)
+    model = Terms() if name == "terms" else make[name]([5], 96, 2, 4, "gine", **edges)
     graphs = random_graphs(96, 24, channels=3 if name == "terms" else [5], edge_channels=None if name == "terms" else [4])
     policy = enfa.NodeMarking() if name == "terms" else enfa.NodeMarking(distances=1)
     plan = enfa.compile(graphs, policy, model, progress=False, unshared=unshared)[:]

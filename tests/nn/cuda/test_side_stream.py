@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import gc
 import threading
+import weakref
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -205,3 +207,34 @@ def test_captured_steps_with_wide_weights_have_the_bits_of_eager_ones(how: str, 
     assert sum(ran) >= 5
     for name, value in eager.items():
         assert torch.equal(value, captured[name]), name
+
+
+class _FakeStream:
+    """Writes down for whom it waits."""
+
+    def __init__(self) -> None:
+        self.waited: list[Any] = []
+
+    def wait_stream(self, other: Any) -> None:
+        self.waited.append(other)
+
+
+def test_too_much_that_waits_is_let_go_by_the_stream_that_has_waited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory of another stream, which has not, would be written into while it is read."""
+    one, two, beside = _FakeStream(), _FakeStream(), Aside(_FakeStream())
+    monkeypatch.setattr(enfa.nn.cuda.side_stream, "MOST", 100)
+    monkeypatch.setattr(torch.cuda, "stream", lambda _: nullcontext())
+
+    def run(stream: _FakeStream) -> weakref.ref[Tensor]:
+        monkeypatch.setattr(torch.cuda, "current_stream", lambda: stream)
+        read = torch.zeros(20)
+        beside.run(lambda _: None, read)
+        return weakref.ref(read)
+
+    first, second = run(one), run(two)
+    assert first() is not None and second() is not None and not one.waited and not two.waited
+    third = run(two)
+    assert two.waited == [beside.stream] and second() is None  # it may be used again by the one that has waited
+    assert not one.waited and first() is not None and third() is not None
+    beside.wait()
+    assert first() is None and third() is None

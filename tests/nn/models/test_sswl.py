@@ -1,8 +1,10 @@
+import copy
+
 import pytest
 import torch
 from drawn import shaken
 from every_pair import Pairs, assert_formula, total
-from torch import Tensor
+from torch import Tensor, nn
 
 import enfa
 from enfa.testing import assert_same_as_full, degenerate_graphs, random_graphs
@@ -88,3 +90,34 @@ def test_rows_meet_in_two_tables_a_layer() -> None:
 def test_other_convs() -> None:
     with pytest.raises(ValueError, match="Expected conv to be one of gin, gine, got 'gcn'"):
         enfa.SSWLGNN(3, 4, 2, 2, "gcn")
+
+
+@pytest.mark.parametrize("how", ["nn.BatchNorm1d", "nn.Sequential", "nn.SyncBatchNorm"])
+def test_parts_that_are_replaced_count_nodes_too(how: str) -> None:
+    """In the last norm a subgraph counts as often as it has nodes, whoever has written it."""
+    policy, graphs = enfa.NodeMarking(distances=2), _graphs("gine")
+    model = _model(policy, "gine").double()
+    other = copy.deepcopy(model)
+    if how == "nn.Sequential":
+        other.subgraph_mlp = nn.Sequential(*other.subgraph_mlp)
+    else:
+        norm = getattr(nn, how.split(".")[1])(6).double()
+        norm.load_state_dict(other.subgraph_mlp[1].state_dict())
+        other.subgraph_mlp[1] = norm
+    if how == "nn.SyncBatchNorm":
+        model, other = model.eval(), other.eval()  # in training it asks for a GPU
+    found = [one(enfa.make_plan(graphs, policy, one)) for one in (model, other)]
+    torch.testing.assert_close(*found, rtol=1e-12, atol=1e-12)
+
+
+def test_nodes_are_counted_in_any_precision() -> None:
+    """Of a graph of 301 nodes, which bfloat16 would round."""
+    (path,) = random_graphs(1, 2, channels=[5], edge_channels=[4])
+    ends = torch.arange(300)
+    path.x, path.edge_index = torch.zeros(301, 1, dtype=torch.int64), torch.stack([ends, ends + 1])
+    path.edge_attr = torch.zeros(300, 1, dtype=torch.int64)
+    model = enfa.SSWLGNN([5], 4, 1, 1, "gine", edge_channels=[4])
+    plan = enfa.make_plan([path], enfa.NodeMarking(), model)
+    with torch.autocast("cpu", torch.bfloat16):
+        h = model.layers[0](plan, model.encoder(plan), model.edge_encoder(plan))
+        assert set(plan.pooled_rows(h).value.flatten().tolist()) == {301}

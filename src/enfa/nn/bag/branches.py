@@ -1,9 +1,9 @@
 """Layers with several terms: what each of them reads, where it is computed, and their sum, in few passes over the rows.
 
-Terms that do not read each other run on streams beside each other while a step is captured as a CUDA graph: one kernel after
-the other leaves processors idle at the end of each, while its last programs run. Backwards autograd runs every operation on
-the stream that it ran on forwards, and lets streams wait for each other where one reads what another has written. What is
-computed, and in which order it is added up, is the same on one stream.
+Terms that do not read each other can run on streams beside each other while a step is captured as a CUDA graph: one kernel
+after the other leaves processors idle at the end of each, while its last programs run. Backwards autograd runs every
+operation on the stream that it ran on forwards, and lets streams wait for each other where one reads what another has
+written. What is computed, and in which order it is added up, is the same on one stream.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from functools import cache
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from enfa.nn.bag.bag import Bag
+from enfa.nn.ops.norm import process_group
 from enfa.nn.rowwise.held import holds, settle
 from enfa.nn.rowwise.rows import Rows
 from enfa.nn.triton import accelerated
@@ -24,6 +24,10 @@ from enfa.plan.derived.maps import readers
 from enfa.plan.step import Step
 
 __all__ = ["Branches", "added", "computed", "fan", "plus_spread"]
+
+# Off: captured steps with several streams have not been compared with eager ones, bit for bit, on a GPU so far
+# (tests/nn/bag/test_branches.py does that).
+PART = False
 
 
 @cache
@@ -33,44 +37,57 @@ def _stream(device: torch.device, number: int) -> Any:
 
 
 class Branches:
-    """``with Branches(bag) as beside: with beside(): a = computed(...)``, and the same for others, none of which reads another.
+    """``with Branches(h, modules) as beside: with beside(): a = computed(...)``, and the same for others, none of which reads
+    what another computes.
 
-    What is computed outside of the inner blocks is beside them all. Behind the outer block all may be read. A block reads
-    Rows of :func:`fan`, which keeps them until all have been read backwards, too; whatever else it reads that was computed
-    before is named: ``beside(edge)``. Memory that a stream still reads would else be written into by another.
+    What is computed outside of the inner blocks is beside them all. Behind the outer block all may be read. Autograd lets go of
+    what a branch has saved as soon as Python has run it backwards, when its stream may still read it, and another stream
+    could write there. So branches read ``h`` by way of :func:`fan`, which keeps it until the gradients of all are there; and
+    whatever else they read that was computed before is named: ``beside(edge)``.
+
+    ``modules``: those that branches run. Where two have a buffer in common, or wait for other processes, nothing parts.
     """
 
-    def __init__(self, bag: Bag) -> None:
-        self.device, self._used = bag.device, list[Any]()
-        self._apart = self.device.type == "cuda" and torch.cuda.is_current_stream_capturing()
+    def __init__(self, h: Rows, *modules: nn.Module) -> None:
+        self.h, self._used = h.value, list[Any]()
+        capturing = PART and h.is_cuda and torch.cuda.is_current_stream_capturing() and accelerated(self.h)
+        self._parts = capturing and process_group() is None and _disjoint(modules)
 
     def __enter__(self) -> Branches:
-        if self._apart:
+        if self._parts:
             settle()  # what they read is computed before they part
+            if hasattr(torch.autograd.graph, "set_warn_on_accumulate_grad_stream_mismatch"):  # since PyTorch 2.9
+                torch.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False)  # they are meant to differ
         return self
 
     @contextmanager
     def __call__(self, *read: Rows | None) -> Iterator[None]:
-        if not self._apart:
+        if not self._parts:
             yield
             return
-        stream = _stream(self.device, len(self._used))
-        stream.wait_stream(torch.cuda.current_stream(self.device))
+        stream = _stream(self.h.device, len(self._used))
+        stream.wait_stream(torch.cuda.current_stream(self.h.device))
         self._used.append(stream)
-        for rows in read:
-            if rows is not None:
-                rows.value.record_stream(stream)
+        kept_by_nothing = [] if self.h.requires_grad else [self.h]
+        for value in (*kept_by_nothing, *(rows.value for rows in read if rows is not None)):
+            value.record_stream(stream)
         with torch.cuda.stream(stream):
             yield
 
     def __exit__(self, *_: Any) -> None:
         for stream in self._used:
-            torch.cuda.current_stream(self.device).wait_stream(stream)
+            torch.cuda.current_stream(self.h.device).wait_stream(stream)
+
+
+def _disjoint(modules: tuple[nn.Module, ...]) -> bool:
+    buffers = [id(buffer) for module in modules for buffer in module.buffers()]
+    return len(buffers) == len(set(buffers))
 
 
 def computed(h: Any) -> Any:
-    """The same Rows, not held back any longer: computed here, on this stream."""
-    h.value  # noqa: B018
+    """The same Rows, not held back any longer where branches part: computed here, on this stream."""
+    if PART:
+        h.value  # noqa: B018
     return h
 
 
@@ -84,10 +101,11 @@ def fan(h: Rows, count: int) -> list[Any]:
 
 
 def added(*terms: Rows) -> Rows:
-    """The sum of Rows, in one pass where they are of one table."""
+    """The sum of Rows: in one pass where branches part, and they are of one table. Else linears that are held back add them."""
     first: Any = terms[0]
-    bag, value = first.bag, first.value
-    if holds(first) and accelerated(value) and all(bag.numbered_alike(first.number, other.number) for other in terms):
+    bag = first.bag
+    alike = PART and all(bag.numbered_alike(first.number, other.number) for other in terms)
+    if alike and holds(first) and accelerated(first.value):
         from enfa.nn.triton.several import add_up
 
         return Rows(add_up(*(other.value for other in terms)), bag, bag.common(terms, "+").number)
@@ -95,8 +113,8 @@ def added(*terms: Rows) -> Rows:
 
 
 def plus_spread(h: Rows, of: Rows, scale: Tensor | None = None, table: int | None = None) -> Rows:
-    """``scale * h + bag.spread(of)``, in the table of both. ``table``: where the latter meets rows of this one, in which h is
-    found, too."""
+    """``scale * h + bag.spread(of)``, in the table where both meet. ``table``: where the latter meets rows of that table
+    instead; h's rows must be found there, too."""
     bag = h.bag
     spread = bag.step(Step("spread", "pairs", (of.number,)))
     number = bag.meeting(h if table is None else Rows(h.value, bag, table), Rows(of.value, bag, spread), "+")

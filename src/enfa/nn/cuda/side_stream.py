@@ -30,21 +30,25 @@ def streams(device: torch.device) -> tuple[Any, Any]:
 
 
 class Aside:
-    """A stream beside the current one, and what it reads until it is waited for. Without a stream it runs all at once."""
+    """A stream beside others, and what it reads until it is waited for. Without a stream it runs all at once."""
 
     def __init__(self, stream: Any = None) -> None:
         self.stream = stream
         self.lent: dict[int, Tensor] = {}
-        self.held: list[Any] = []
+        self.held: dict[Any, list[Any]] = {}  # by the stream that has handed it over
 
     def run(self, work: Callable[..., T], *read: Tensor | None) -> T:
         """``work(*read)``, some time before :meth:`wait` returns."""
         if self.stream is None:
             return work(*read)
-        if sum(x.nbytes for x in (*self.held, *read) if x is not None) > MOST:
-            self.wait()
-        self.held.extend(read)  # else their memory would be used again
-        self.stream.wait_stream(torch.cuda.current_stream())
+        current = torch.cuda.current_stream()
+        mine = self.held.setdefault(current, [])
+        if sum(x.nbytes for held in (*self.held.values(), read) for x in held if x is not None) > MOST and mine:
+            # nothing of other streams, which have not waited: their memory would be used again
+            current.wait_stream(self.stream)
+            mine.clear()
+        mine.extend(read)
+        self.stream.wait_stream(current)
         with torch.cuda.stream(self.stream):
             return work(*read)
 

@@ -27,7 +27,7 @@ class SSWLLayer(SubgraphLayer):
 
     def update(self, bag: Bag, h: Rows, edge: Rows | None) -> Rows:
         one, two, three, four = fan(h, 4)
-        with Branches(bag) as beside:
+        with Branches(h, self.conv, self.between, self.point) as beside:
             with beside(edge):
                 inside: Any = computed(bag.propagate(self.conv, one, edge))  # (j, u) for u in N(v)
             with beside(edge):
@@ -41,6 +41,10 @@ class SSWLLayer(SubgraphLayer):
 
 class CountedMLP(nn.Sequential):
     """In whose norms rows count as often as they are told to."""
+
+    def counts(self) -> bool:
+        """Whether all of them can: they may have been replaced."""
+        return all(isinstance(m, CountedBatchNorm) for m in self.modules() if isinstance(m, nn.modules.batchnorm._NormBase))
 
     def forward(self, x: Any, counts: Any = None) -> Any:
         for module in self:
@@ -100,8 +104,9 @@ class SSWLGNN(SubgraphGNN):
         return CountedMLP(*mlp(pooled, hidden, norm), make_norm(norm, hidden), nn.ReLU())
 
     def pooled(self, bag: Bag, h: Rows) -> Tensor:
-        nodes = Rows(torch.ones(bag.num_rows(h.number), 1, dtype=h.dtype, device=bag.device), bag, h.number)
-        counts = bag.pool(nodes, "sum").long()
-        found: Any = self.subgraph_mlp(bag.pool(h, self.readout), counts)
-        found = torch.where(counts > 0, found, 0.0)  # of no nodes, nothing
-        return bag.pool(found, self.bag)
+        found: Any = bag.pool(h, self.readout)
+        if type(self.subgraph_mlp) is not CountedMLP or not self.subgraph_mlp.counts():  # of a user's own
+            return bag.pool(bag.pool(self.subgraph_mlp(bag.spread(found)), "mean"), self.bag)
+        nodes: Any = bag.pooled_rows(h)
+        found = self.subgraph_mlp(found, nodes)
+        return bag.pool(torch.where(nodes > 0, found, 0.0), self.bag)  # type: ignore[arg-type]  # of no nodes, nothing
