@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from torch import Tensor, nn
 from torch_geometric.data import Data
 
 import enfa
+from enfa.batch.static.packed import PackedLoader
+from enfa.nn.convs import make_conv
+from enfa.plan.cutting.cut import Cutter
+from enfa.plan.slicing.alone import rows_by_graph
 from enfa.testing import random_graphs
 
 
@@ -71,3 +77,52 @@ def test_other_models_are_sliced(model: enfa.DSGNN) -> None:
     assert loader._write._cutter is None
     _check(loader, model.eval(), compiled)
     assert enfa.compile(_random(3), enfa.NodeMarking(), MODELS["last"], kind="full", progress=False).cutter(()) is None
+
+
+class Deep(nn.Module):
+    """Many convs and no norm: nothing is counted."""
+
+    def __init__(self, layers: int) -> None:
+        super().__init__()
+        self.start, self.head = nn.Linear(2, 4), nn.Linear(4, 1)
+        self.convs = nn.ModuleList(make_conv("gin", 4, 4, 0, None) for _ in range(layers))
+
+    def forward(self, bag: Any) -> Tensor:
+        h = self.start(torch.cat([bag.x, bag.mark], 1))
+        for conv in self.convs:
+            h = bag.propagate(conv, h).tanh()
+        return self.head(bag.pool(bag.pool(h), "mean"))
+
+
+def test_rows_of_deep_models_that_count_nothing() -> None:
+    """A row of a cubic graph reads four: after 32 layers, as many ways lead to each as 64 bits do not hold."""
+    torch.manual_seed(0)
+    model, policy = Deep(33).double(), enfa.NodeMarking()
+    graphs = []
+    for n in (3, 4, 5):  # prisms
+        ring = torch.arange(n)
+        edges = torch.cat([torch.stack([ring, (ring + 1) % n]), torch.stack([ring + n, (ring + 1) % n + n]),
+                           torch.stack([ring, ring + n])], 1)  # fmt: skip
+        graphs.append(Data(x=torch.ones(2 * n, 1), edge_index=torch.cat([edges, edges.flip(0)], 1)))
+    compiled = enfa.compile(graphs, policy, model, progress=False)
+    assert not compiled.program.counted and Cutter.takes(compiled.slicer, compiled.program.needs)
+    with torch.no_grad():
+        expected = model(enfa.make_plan(graphs, policy, model, "full"))
+        for batch in PackedLoader(compiled, model, 2):
+            torch.testing.assert_close(model(batch.plan), expected[batch.graphs], rtol=1e-9, atol=1e-9)
+
+
+def test_copies_below_one_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a file may hold them that was written so."""
+    model = enfa.DSGNN(3, 4, 1, 2)
+    compiled = enfa.compile(random_graphs(4), enfa.NodeMarking(), model, progress=False)
+    there = rows_by_graph
+
+    def without(*args: Any) -> list[Any]:
+        found = there(*args)
+        found[1][2][0] = 0
+        return found
+
+    monkeypatch.setattr("enfa.plan.cutting.cut.rows_by_graph", without)
+    with pytest.raises(ValueError, match=r"^Expected copies of all rows that graphs have, got some without: compile again$"):
+        Cutter(compiled.slicer, compiled.program.needs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +13,12 @@ from torch import nn
 from torch_geometric.data import Data
 
 import enfa
+from enfa.batch.static.packed import PackedLoader
 from enfa.batch.static.padding import Bucket, Form, pad_plan
 from enfa.nn.bag import Bag, make_plan
 from enfa.plan.derived.pack import layout_of
 from enfa.plan.derived.prepare import lean, prepare
+from enfa.plan.mould import Mould
 from enfa.testing import degenerate_graphs, random_graphs
 
 
@@ -113,3 +116,19 @@ def test_numbers_of_a_padded_batch_are_not_told(name: str) -> None:
     model(plan)
     with pytest.raises(TypeError, match="reads no number of pairs, nodes or subgraphs of padded batches"):
         model(pad_plan(plan))
+
+
+def test_a_mould_comes_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread that looks at its first batch and finds a mould finds all that it is filled with."""
+    model = enfa.DSGNN(3, 4, 1, 2)
+    packed = next(iter(PackedLoader(enfa.compile(random_graphs(6), enfa.NodeMarking(), model, progress=False), model, 6)))
+    bucket: Any = packed.bucket
+    bucket._mould, bucket._leaves, seen = None, [], []
+
+    def made(value: Any) -> Mould:
+        seen.append(len(bucket._leaves))
+        return Mould(value)
+
+    monkeypatch.setattr("enfa.batch.static.padding.Mould", made)
+    bucket.view(packed.block)
+    assert seen == [len(bucket._leaves)] and seen[0] > 0

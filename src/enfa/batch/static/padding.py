@@ -139,8 +139,8 @@ class Bucket:
         """The plan in a block, on whatever device that is."""
         if self._mould is None:
             parts, leaves = iter(self.parts), self.skeleton.leaves()
-            self._mould = Mould(self.skeleton)
             self._leaves = [next(parts).strided if valued else leaf for leaf, valued in zip(leaves, self.form.valued)]
+            self._mould = Mould(self.skeleton)  # the last of the two: another thread may look at its first batch
         block = block[: self.nbytes]
         of = {dtype: block.view(dtype) for dtype in {part.dtype for part in self.parts}}
         first = {dtype: whole.storage_offset() for dtype, whole in of.items()}

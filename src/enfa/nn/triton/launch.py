@@ -50,7 +50,7 @@ def _kind(number: Any) -> Any:
     """What a kernel is specialised to, of a number; never less than Triton distinguishes."""
     if type(number) is int:
         return (number == 1) + 2 * (number % 16 == 0) + 4 * (-(2**31) <= number < 2**31)
-    assert not isinstance(number, Tensor), "tensors come first"
+    assert type(number) in _NUMBERS, "tensors come first, and numbers are plain ones"
     return type(number)
 
 

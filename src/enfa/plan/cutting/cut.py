@@ -91,6 +91,8 @@ class Cutter:
         runs = self.runs.tables
         s = slicer.sources
         every = rows_by_graph(rows, s.program, s.node_ptr, s.sub_ptr, s.pair_ptr)
+        if any(copies.min(initial=1) < 1 for _, _, copies in every):  # of a file that was written so, as slices find it
+            raise ValueError("Expected copies of all rows that graphs have, got some without: compile again")
         self.rows = [by_graph(lists, run, slicer.copies_type) for lists, run in zip(every, runs)]
         lists = rows[self.pool].lists
         assert lists is not None

@@ -74,4 +74,6 @@ def rows_by_graph(
             elif number in above.reads and not parts and above.op in ("propagate", "join"):
                 parts += _read(above, number, rows[later], other)[:1]
         found[number] = merged(parts, len(mine.keys))
+        if not program.counted:  # counts mean nothing there: multiplied from step to step, they would outgrow their type
+            found[number][2][:] = 1
     return [found[number] for number in range(len(rows))]
