@@ -7,6 +7,7 @@ from every_pair import Pairs, assert_formula, total
 from torch import Tensor, nn
 
 import enfa
+from enfa.nn.models.sswl import num_nodes
 from enfa.testing import assert_same_as_full, degenerate_graphs, random_graphs
 
 EDGES = {"gine": [4, 2], "gine, floats": 2, "gin": None}
@@ -120,4 +121,4 @@ def test_nodes_are_counted_in_any_precision() -> None:
     plan = enfa.make_plan([path], enfa.NodeMarking(), model)
     with torch.autocast("cpu", torch.bfloat16):
         h = model.layers[0](plan, model.encoder(plan), model.edge_encoder(plan))
-        assert set(plan.pooled_rows(h).value.flatten().tolist()) == {301}
+        assert set(num_nodes(plan, h).value.flatten().tolist()) == {301}

@@ -205,13 +205,6 @@ class Bag(Plan):
         pass_goes_on(self, False)
         return value
 
-    def pooled_rows(self, h: Rows) -> Rows:
-        """int64 [subgraphs, 1]: how many pairs :meth:`pool` reads of each. Subgraphs."""
-        self._check(h, ("pairs",), "pooled_rows")
-        number = self.step(step_of("pool", "subgraphs", (h.number,)))
-        one = self._rows(torch.ones(self.num_rows(h.number), 1, device=self.device), h.number)
-        return self._rows(Bag._pooled(self, one, number, "sum", None).long(), number)  # no pool of what a model computes
-
     def spread(self, h: Rows | Tensor) -> Rows:
         """Subgraphs, nodes or graphs -> pairs: every pair gets the row of its subgraph, of its node, or of its graph.
 

@@ -14,6 +14,7 @@ from enfa.nn.encode import OneHotEdges, SumEncoder
 from enfa.nn.models.base import ConvLike, SubgraphGNN, SubgraphLayer, embedding_gine
 from enfa.nn.ops.norm import CountedBatchNorm
 from enfa.nn.rowwise.rows import Rows
+from enfa.plan.step import step_of
 
 __all__ = ["SSWLGNN"]
 
@@ -37,6 +38,16 @@ class SSWLLayer(SubgraphLayer):
             point = computed(self.point(plus_spread(three, bag.diagonal(four), 1 + self.eps, table)))  # (v, v)
         out: Any = added(inside, between, point)
         return self.norm(out).relu()
+
+
+def num_nodes(bag: Bag, h: Rows) -> Rows:
+    """int64 [subgraphs, 1]: how many rows of ``h`` each subgraph pools.
+
+    For norms alone, and so no verb: ``enfa.power`` does not see it, because no model computes anything of it.
+    """
+    number = bag.step(step_of("pool", "subgraphs", (h.number,)))
+    one = Rows(torch.ones(bag.num_rows(h.number), 1, device=bag.device), bag, h.number)
+    return Rows(Bag._pooled(bag, one, number, "sum", None).long(), bag, number)
 
 
 class CountedMLP(nn.Sequential):
@@ -107,6 +118,6 @@ class SSWLGNN(SubgraphGNN):
         found: Any = bag.pool(h, self.readout)
         if type(self.subgraph_mlp) is not CountedMLP or not self.subgraph_mlp.counts():  # of a user's own
             return bag.pool(bag.pool(self.subgraph_mlp(bag.spread(found)), "mean"), self.bag)
-        nodes: Any = bag.pooled_rows(h)
+        nodes: Any = num_nodes(bag, h)
         found = self.subgraph_mlp(found, nodes)
         return bag.pool(torch.where(nodes > 0, found, 0.0), self.bag)  # type: ignore[arg-type]  # of no nodes, nothing
