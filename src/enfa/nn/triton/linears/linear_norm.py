@@ -148,7 +148,7 @@ class _LinearNorm(torch.autograd.Function):
                 (parts,), grad, z, x, w, copies, saved, total, *scaling_of(saved, weight, bias), sums,
                 x if of_x is None else of_x, z if of_z is None else of_z, of_params, shares, x.shape[0], share, found,
             )  # fmt: skip
-            of_w = add_parts(shares, outs, w.dtype)
+            of_w = ctx.beside.run(partial(add_parts, zeros=outs, dtype=w.dtype), shares)
         else:
             known = (grad, z, copies, saved, total, weight, bias, sums, ctx.relu)
             split = Halves(halves, back)
