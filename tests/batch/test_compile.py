@@ -22,7 +22,7 @@ from enfa.testing import random_graphs
 @pytest.fixture(autouse=True)
 def several_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few graphs per chunk, so that chunks are merged in every test."""
-    monkeypatch.setattr(enfa.batch.chunks, "_PAIRS", 60)
+    monkeypatch.setattr(enfa.batch.chunks, "_MOST", 60)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -55,7 +55,7 @@ def test_chunks_and_threads_change_nothing(name: str, monkeypatch: pytest.Monkey
     case = CASES[name]
     graphs = graphs_of(case)
     several = [case.compiled(graphs, threads=t) for t in (1, 2, 5)]
-    monkeypatch.setattr(enfa.batch.chunks, "_PAIRS", 10**9)
+    monkeypatch.setattr(enfa.batch.chunks, "_MOST", 10**9)
     one, made = case.compiled(graphs), make_plan(graphs, case.policy, case.made())
     for compiled in several:
         assert compiled.cost().rows == one.cost().rows == made.cost().rows

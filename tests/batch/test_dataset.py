@@ -34,7 +34,7 @@ def _graphs(model: type[nn.Module]) -> list:
 @pytest.mark.parametrize("kind", [*MODELS, *ROOTED, Egos], ids=lambda k: k.__name__)
 def test_slices_give_what_full_plans_give(kind: type[nn.Module], pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compiled in one piece, and in chunks that are merged."""
-    monkeypatch.setattr(enfa.batch.chunks, "_PAIRS", pairs)
+    monkeypatch.setattr(enfa.batch.chunks, "_MOST", pairs)
     graphs, policy = _graphs(kind), enfa.NodeMarking()
     torch.manual_seed(0)
     model = kind().double()

@@ -14,13 +14,17 @@ from enfa.plan.step import Program
 
 __all__ = ["in_chunks"]
 
-_PAIRS = 3_000_000  # about how many affected rows a thread works on at a time
+_MOST, _LEAST = 3_000_000, 250_000  # about how many affected rows a thread works on at a time
 
 
-def _chunks(graphs: GraphSet, edits: Edits) -> list[np.ndarray]:
-    """Runs of graphs with about ``_PAIRS`` affected rows each: 24 per subgraph, or all its nodes."""
+def _chunks(graphs: GraphSet, edits: Edits, threads: int) -> list[np.ndarray]:
+    """Runs of graphs with about as many affected rows each, 24 per subgraph or all its nodes: one for every thread at least,
+    if it is worth a thread."""
     weight = np.diff(edits.sub_ptr) * np.minimum(np.diff(graphs.node_ptr), 24)
-    part = np.cumsum(weight) // _PAIRS
+    behind = np.cumsum(weight)
+    total = int(behind[-1]) if len(behind) else 0
+    count = max(-(-total // _MOST), min(threads, total // _LEAST), 1)
+    part = (behind - weight // 2) * count // max(total, 1)  # where the middle of a graph lies
     return np.split(np.arange(graphs.num_graphs), np.flatnonzero(np.diff(part)) + 1)
 
 
@@ -29,7 +33,7 @@ def in_chunks(
 ) -> Iterator[list[StepRows]]:
     """The rows of every step, chunk by chunk, in order, by several threads (the kernels release the GIL)."""
     threads = threads or min(os.cpu_count() or 1, 8)
-    chunks = _chunks(graphs, edits)
+    chunks = _chunks(graphs, edits, threads)
     columns = (TextColumn("compiling"), BarColumn(), TextColumn("{task.completed} of {task.total} graphs"),
                TextColumn("{task.fields[rate]}"), TimeElapsedColumn(), TimeRemainingColumn())  # fmt: skip
 

@@ -108,17 +108,17 @@ def compile_program(
     """Compile a PyG dataset, or a list of graphs, for one policy and one program. See :func:`enfa.compile`.
 
     ``cls``: what plans are made as; ``dtype``: numpy's floating-point type of features, if not their own; ``checked``: the
-    graphs, the policy's edits and the graphs' attributes, where these have been looked at.
+    graphs, the policy's edits and the graphs' attributes, where these have been looked at, and need no gradients.
     """
     if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
         raise ValueError(f"Expected threads to be an integer >= 1, or None for as many as there are cores, got {threads!r}")
     if checked is None:
         graphs = check_graphs(dataset)
+        refuse_gradients(dataset)
         edits, attr = edits_by(policy, graphs), graph_attributes(dataset)
     else:
         graphs, edits, attr = checked
     check_program(program, graphs, edits, repr(policy))
-    refuse_gradients(dataset)
     for name, value in attr.items():
         if value.requires_grad:
             raise ValueError(f"Expected '{name}' without a gradient to compile, got requires_grad=True: use enfa.make_plan")

@@ -132,7 +132,7 @@ def compile(
         if value is not None:
             raise ValueError(f"Expected out, the folder of the shards, with {given}={value!r}, got none")
     graphs = check_graphs(dataset)
-    refuse_gradients(dataset)
+    refuse_gradients(dataset)  # tracing would run into them
     checked = graphs, edits_by(policy, graphs), graph_attributes(dataset)
     program = program_of(model, graphs, policy, checked[2])
     options: dict[str, Any] = {"kind": kind, "threads": threads, "ahead": ahead, "dtype": dtype, "checked": checked}
