@@ -1,6 +1,6 @@
 """Layers with several terms: what each of them reads, where it is computed, and their sum, in few passes over the rows.
 
-Terms that do not read each other can run on streams beside each other while a step is captured as a CUDA graph: one kernel
+Terms that do not read each other run on streams beside each other where a whole step is captured as a CUDA graph: one kernel
 after the other leaves processors idle at the end of each, while its last programs run. Backwards autograd runs every
 operation on the stream that it ran on forwards, and lets streams wait for each other where one reads what another has
 written. What is computed, and in which order it is added up, is the same on one stream.
@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from enfa.nn.cuda.side_stream import may_part
 from enfa.nn.ops.norm import process_group
 from enfa.nn.rowwise.held import holds, settle
 from enfa.nn.rowwise.rows import Rows
@@ -48,8 +49,8 @@ class Branches:
 
     def __init__(self, h: Rows, *modules: nn.Module) -> None:
         self.h, self._used = h.value, list[Any]()
-        capturing = PART and h.is_cuda and torch.cuda.is_current_stream_capturing() and accelerated(self.h)
-        self._parts = capturing and process_group() is None and _disjoint(modules)
+        parts = PART and may_part() and accelerated(self.h)
+        self._parts = parts and process_group() is None and _disjoint(modules)
 
     def __enter__(self) -> Branches:
         if self._parts:

@@ -226,7 +226,7 @@ class GraphedStep(_Graphed):
 
     def computed(self, plan: Plan) -> Tensor:
         """The loss."""
-        with self.mixed(), aside(self.model):
+        with self.mixed(), aside(self.model, whole=True):
             out = self.model(plan)
             assert plan.y is not None
             return self.loss(out, plan.y)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-__all__ = ["Aside", "aside", "lend", "streams"]
+__all__ = ["Aside", "aside", "lend", "may_part", "streams"]
 
 T = TypeVar("T")
 MOST = 2**30  # bytes that may wait: beyond that the chain waits instead
@@ -30,10 +30,13 @@ def streams(device: torch.device) -> tuple[Any, Any]:
 
 
 class Aside:
-    """A stream beside others, and what it reads until it is waited for. Without a stream it runs all at once."""
+    """A stream beside others, and what it reads until it is waited for. Without a stream it runs all at once.
 
-    def __init__(self, stream: Any = None) -> None:
-        self.stream = stream
+    ``whole``: for a step that is captured as one graph, backward pass included.
+    """
+
+    def __init__(self, stream: Any = None, whole: bool = False) -> None:
+        self.stream, self.whole = stream, whole
         self.lent: dict[int, Tensor] = {}
         self.held: dict[Any, list[Any]] = {}  # by the stream that has handed it over
 
@@ -89,12 +92,17 @@ class _Current(local):
 _current = _Current()
 
 
+def may_part() -> bool:
+    """Whether what is computed now is part of a step that is captured as one graph."""
+    return _current.beside.whole
+
+
 @contextmanager
-def aside(model: nn.Module, beside: Aside | None = None) -> Iterator[None]:
+def aside(model: nn.Module, beside: Aside | None = None, whole: bool = False) -> Iterator[None]:
     """Linears of the model that are computed in here may compute their own gradients aside, if this is being captured."""
     device = next(model.parameters()).device
     if beside is None and device.type == "cuda" and torch.cuda.is_current_stream_capturing():
-        beside = Aside(streams(device)[1])
+        beside = Aside(streams(device)[1], whole)
     if beside is not None:
         linears = [m for m in model.modules() if isinstance(m, nn.Linear)]
         own = {id(p): p for m in linears for p in m.parameters(recurse=False) if p.requires_grad}
