@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 import enfa
 from enfa.nn import GraphedStep
-from enfa.nn.bag import Bag, branches
+from enfa.nn.bag import Bag
 from enfa.nn.bag.branches import Branches, added, computed, fan, plus_spread
 from enfa.nn.convs import make_conv
 from enfa.nn.cuda import side_stream
@@ -50,9 +50,7 @@ class Terms(nn.Module):
         return self.head(bag.pool(bag.pool(h, "mean"), "mean"))
 
 
-@pytest.mark.parametrize("parts", [False, True], ids=["one stream", "several"])
-def test_terms_are_those_of_the_verbs(parts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(branches, "PART", parts)
+def test_terms_are_those_of_the_verbs() -> None:
     graphs = random_graphs(4, 7) + list(degenerate_graphs(3).values())
     torch.manual_seed(0)
     model = Terms().double()
@@ -72,7 +70,6 @@ def test_terms_are_those_of_the_verbs(parts: bool, monkeypatch: pytest.MonkeyPat
 def test_captured_is_eager_bit_for_bit(name: str, unshared: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches so large that streams do run beside each other, and steps enough for memory to be written into too early; of
     weights' gradients, which are computed on a stream of their own, too."""
-    monkeypatch.setattr(branches, "PART", True)
     monkeypatch.setattr(side_stream, "MOST", 2**24)
     torch.manual_seed(0)
     edges = {"edge_channels": [4], "mark_channels": 3}

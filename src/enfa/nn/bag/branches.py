@@ -26,8 +26,6 @@ from enfa.plan.step import Step
 
 __all__ = ["Branches", "added", "computed", "fan", "plus_spread"]
 
-PART = True  # False: one stream, and linears that are held back add terms up
-
 
 @cache
 def _stream(device: torch.device, number: int) -> Any:
@@ -49,8 +47,7 @@ class Branches:
 
     def __init__(self, h: Rows, *modules: nn.Module) -> None:
         self.h, self._used = h.value, list[Any]()
-        parts = PART and may_part() and accelerated(self.h)
-        self._parts = parts and process_group() is None and _disjoint(modules)
+        self._parts = may_part() and accelerated(self.h) and process_group() is None and _disjoint(modules)
 
     def __enter__(self) -> Branches:
         if self._parts:
@@ -84,9 +81,8 @@ def _disjoint(modules: tuple[nn.Module, ...]) -> bool:
 
 
 def computed(h: Any) -> Any:
-    """The same Rows, not held back any longer where branches part: computed here, on this stream."""
-    if PART:
-        h.value  # noqa: B018
+    """The same Rows, not held back any longer: computed here, on this stream."""
+    h.value  # noqa: B018
     return h
 
 
@@ -100,10 +96,10 @@ def fan(h: Rows, count: int) -> list[Any]:
 
 
 def added(*terms: Rows) -> Rows:
-    """The sum of Rows: in one pass where branches part, and they are of one table. Else linears that are held back add them."""
+    """The sum of Rows, in one pass where they are of one table."""
     first: Any = terms[0]
     bag = first.bag
-    alike = PART and all(bag.numbered_alike(first.number, other.number) for other in terms)
+    alike = all(bag.numbered_alike(first.number, other.number) for other in terms)
     if alike and holds(first) and accelerated(first.value):
         from enfa.nn.triton.several import add_up
 

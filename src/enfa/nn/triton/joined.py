@@ -76,9 +76,7 @@ def _scaled(grad: Tensor, x: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
     size, of_x = x.numel(), torch.empty_like(x)
     shares = x.new_empty(cdiv(size, BLOCK), dtype=torch.float64 if x.dtype == torch.float64 else torch.float32)
     if size:
-        _product_kernel[(len(shares),)](
-            grad, x, scale, of_x, shares, size, ACC=accumulator(x.dtype), BLOCK=BLOCK, num_warps=4
-        )
+        _product_kernel[(len(shares),)](grad, x, scale, of_x, shares, size, ACC=accumulator(x.dtype), BLOCK=BLOCK, num_warps=4)
     return of_x, shares.sum().to(scale.dtype).view_as(scale)
 
 
