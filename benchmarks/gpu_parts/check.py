@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 import enfa
-from enfa.nn import GraphedStep
+from enfa.nn import Step
 from enfa.plan.derived.prepare import lean, prepare
 from gpu_parts.cases import Case, Dataset, loss_for, model_for, plan_for
 from gpu_parts.measure import plain_operators
@@ -79,7 +79,7 @@ def steps_agree(case: Case, data: Dataset, policy: str, size: int, device: str) 
     for capture in (False, True, True):
         model = model_for(case, data, device).train()
         optimiser = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True, capturable=True)
-        step = GraphedStep(model, optimiser, loss, capture=capture)  # type: ignore[arg-type]
+        step = Step(model, optimiser, loss, capture=capture)  # type: ignore[arg-type]
         batches = [data.batch(size), np.arange(size)]
         plans = [plan_for(data, g, policy, model, "distinct") for g in batches]
         losses.append([float(step(plans[i % 2])) for i in range(10)])

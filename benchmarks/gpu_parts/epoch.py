@@ -18,7 +18,7 @@ import torch
 
 import enfa
 from enfa.batch.static.packed import PackedLoader, default_workers
-from enfa.nn import GraphedStep
+from enfa.nn import Step
 from gpu_parts.cases import POLICIES, Case, Dataset, loss_for, model_for
 
 MOST = 60  # batches of an epoch
@@ -39,7 +39,7 @@ def _loader(data: Dataset, policy: str, model: Any, batch: int, workers: int) ->
     return PackedLoader(compiled, None, batch, True, workers, pin=True), seconds
 
 
-def _timed(loader: PackedLoader, step: GraphedStep | None) -> float:
+def _timed(loader: PackedLoader, step: Step | None) -> float:
     """Seconds of an epoch; without a step, of making its batches alone."""
     torch.cuda.synchronize()
     begin = time.perf_counter()
@@ -70,7 +70,7 @@ def sustained(timed: Callable[[], float], busy: Callable[[], int], batches: int)
     return found, left_out
 
 
-def _steps_ms(loader: PackedLoader, step: GraphedStep) -> tuple[float, int]:
+def _steps_ms(loader: PackedLoader, step: Step) -> tuple[float, int]:
     """Milliseconds of the captured steps of an epoch, batches in device memory, and how many there are."""
     waiting = []
     for packed in loader:
@@ -101,7 +101,7 @@ def epoch(case: Case, data: Dataset, policy: str, batch: int, workers: int | Non
     loader, compile_s = _loader(data, policy, model, batch, workers)
     made = time.perf_counter() - begin
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True, capturable=True)
-    step = GraphedStep(model, optimiser, loss_for(data))  # type: ignore[arg-type]
+    step = Step(model, optimiser, loss_for(data))  # type: ignore[arg-type]
     first: list[float] = []
     before = -1
     while len(first) < 3 or (step.eager_steps > before and len(first) < WARM):

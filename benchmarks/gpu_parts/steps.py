@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from enfa.nn import GraphedStep
+from enfa.nn import Step
 from enfa.plan.derived.prepare import lean, prepare
 from gpu_parts.cases import Case, Dataset, loss_for, model_for, plan_for
 from gpu_parts.measure import median_ms, plain_operators, work_of
@@ -70,7 +70,7 @@ def _measure(case: Case, data: Dataset, policy: str, size: int, variant: str, pr
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True, capturable=True)
     mixed = torch.bfloat16 if variant.endswith("bf16") else None
     torch.set_float32_matmul_precision("high" if variant.endswith("tf32") else "highest")
-    step = GraphedStep(model, optimiser, loss_for(data), autocast=mixed, capture="graphed" in variant)  # type: ignore[arg-type]
+    step = Step(model, optimiser, loss_for(data), autocast=mixed, capture="graphed" in variant)  # type: ignore[arg-type]
     _free()
     try:
         if compiled:

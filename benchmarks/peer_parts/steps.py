@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import enfa
-from enfa.nn import GraphedStep
+from enfa.nn import Step
 from gpu_parts.measure import median_ms
 from peer_parts.peer import Peer
 
@@ -110,7 +110,7 @@ class Timed:
             self.plan = enfa.compile(self.graphs, self.peer.policy, model, progress=False)[list(range(len(self.graphs)))]
             self.plan.y = self.y
         model = model.cuda().train()
-        step: Any = GraphedStep(model, _adam(model), self.peer.loss, capture=what == "ours, captured")
+        step: Any = Step(model, _adam(model), self.peer.loss, capture=what == "ours, captured")
         staged = step.stage(self.plan)
         found: dict[str, Any] = _timed(lambda: lambda: step(staged))
         if what == "ours, captured":  # and how much less there was to do

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import enfa
-from enfa.nn import GraphedStep
+from enfa.nn import Step
 from enfa.nn.bag import Bag
 from enfa.nn.bag.branches import Branches, added, computed, fan, plus_spread
 from enfa.nn.convs import make_conv
@@ -83,7 +83,7 @@ def test_captured_is_eager_bit_for_bit(name: str, unshared: int | None, monkeypa
     for capture in (True, False, True):
         there = copy.deepcopy(model).cuda().train()
         optimiser = torch.optim.Adam(there.parameters(), lr=1e-3, fused=True, capturable=True)
-        step = GraphedStep(there, optimiser, F.cross_entropy, capture=capture)
+        step = Step(there, optimiser, F.cross_entropy, capture=capture)
         staged = step.stage(plan)
         losses = [step(staged).clone() for _ in range(12)]
         assert any(step.captured.values()) == capture

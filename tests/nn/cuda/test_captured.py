@@ -16,7 +16,7 @@ from torch import Tensor, nn
 import enfa
 from enfa.batch.static.packed import PackedLoader
 from enfa.batch.static.padding import pad_plan
-from enfa.nn import GraphedForward, GraphedStep
+from enfa.nn import GraphedForward, Step
 from enfa.nn.bag import make_plan
 from enfa.plan.derived.prepare import lean, prepare
 from enfa.testing import random_graphs
@@ -59,11 +59,11 @@ def _adam(model: nn.Module, captured: bool) -> torch.optim.Optimizer:
 
 def _epochs(
     model: nn.Module, device: str, epochs: int = 6, capture: bool = True, workers: int = 2, compiled: Any = None
-) -> tuple[list[float], dict[str, Tensor], GraphedStep]:
+) -> tuple[list[float], dict[str, Tensor], Step]:
     """Losses, and everything that was learnt, of some epochs with a learning rate that halves."""
     compiled, trained = compiled or _compiled(model), copy.deepcopy(model).to(device).train()
     optimiser = _adam(trained, device == "cuda")
-    step = GraphedStep(trained, optimiser, F.cross_entropy, capture=capture)
+    step = Step(trained, optimiser, F.cross_entropy, capture=capture)
     schedule = torch.optim.lr_scheduler.StepLR(optimiser, 2, 0.5)
     loader = PackedLoader(compiled, model, 8, True, workers, pin=device == "cuda")
     torch.manual_seed(3)
@@ -105,7 +105,7 @@ def test_on_the_cpu_packed_steps_are_plain_steps(model: nn.Module) -> None:
 
 def test_plans_are_taken_too(model: nn.Module) -> None:
     compiled, trained = _compiled(model), copy.deepcopy(model).train()
-    step = GraphedStep(trained, _adam(trained, False), F.cross_entropy)
+    step = Step(trained, _adam(trained, False), F.cross_entropy)
     torch.manual_seed(3)  # the head's dropout draws from there
     first = float(step(compiled[:9]))
     torch.manual_seed(3)
@@ -125,7 +125,7 @@ def test_steps_and_predictions_of_any_model(name: str, device: str) -> None:
     compiled.y = torch.arange(len(graphs)) % 2
     dropout = any(isinstance(module, nn.Dropout) and module.p > 0 for module in model.modules())
     there, plain = copy.deepcopy(model).to(device).train(), copy.deepcopy(model).train()
-    step = GraphedStep(there, _adam(there, device == "cuda"), F.cross_entropy)
+    step = Step(there, _adam(there, device == "cuda"), F.cross_entropy)
     optimiser = _adam(plain, False)
     packed, plans = PackedLoader(compiled, model, 8, True, 1, pin=device == "cuda"), enfa.DataLoader(compiled, 8, shuffle=True)
     for _ in range(5 if device == "cuda" else 2):  # a graph is captured after some steps
@@ -199,7 +199,7 @@ def test_same_bits_twice(model: nn.Module, workers: int) -> None:
 def test_a_rate_of_zero_after_capture_stops_learning(model: nn.Module) -> None:
     compiled, trained = _compiled(model), copy.deepcopy(model).cuda().train()
     optimiser = _adam(trained, True)
-    step = GraphedStep(trained, optimiser, F.cross_entropy)
+    step = Step(trained, optimiser, F.cross_entropy)
     loader = PackedLoader(compiled, model, 8, True, 0, pin=True)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda epoch: float(epoch < 4))
     weights = []
@@ -236,7 +236,7 @@ def test_what_cannot_be_captured_runs_eagerly_with_one_warning(model: nn.Module)
     def waits(out: Tensor, y: Tensor) -> Tensor:
         return F.cross_entropy(out, y) * (2.0 if float(out.detach().sum()) > 1e9 else 1.0)
 
-    step = GraphedStep(trained, _adam(trained, True), waits)
+    step = Step(trained, _adam(trained, True), waits)
     loader = PackedLoader(compiled, model, 8, True, 0, pin=True)
     with pytest.warns(UserWarning, match="could not be captured") as told:
         losses = [float(step(batch)) for _ in range(3) for batch in loader]

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 import enfa
 import enfa.nn.cuda.side_stream
-from enfa.nn import GraphedStep
+from enfa.nn import Step
 from enfa.nn.cuda.side_stream import Aside, aside, lend
 from enfa.testing import random_graphs
 
@@ -174,7 +174,7 @@ def test_every_thread_lends_its_own(two: nn.Sequential) -> None:
 def _steps(model: nn.Module, plan: enfa.Bag, loss: Any, capture: bool, clip: float | None) -> dict[str, Tensor]:
     model = copy.deepcopy(model)
     optimiser = torch.optim.Adam(model.parameters(), lr=0.01, fused=True, capturable=True)
-    step = GraphedStep(model, optimiser, lambda out, y: loss(model, out, y), capture=capture, clip_norm=clip)
+    step = Step(model, optimiser, lambda out, y: loss(model, out, y), capture=capture, clip_norm=clip)
     for _ in range(6):
         step(plan)
     assert (step.eager_steps == 1) == capture

@@ -139,3 +139,10 @@ def test_reductions_are_captured(optimiser: str, compiled: Any, tmp_path: Path) 
                     torch.testing.assert_close(value, other, rtol=1e-6, atol=1e-6)
     finally:
         dist.destroy_process_group()
+
+
+def test_the_old_name_warns() -> None:
+    model = nn.Linear(2, 2)
+    with pytest.warns(DeprecationWarning, match="is called enfa.Step now"):
+        step = enfa.nn.GraphedStep(model, torch.optim.SGD(model.parameters()), nn.functional.mse_loss)
+    assert isinstance(step, enfa.Step)

@@ -1,4 +1,4 @@
-"""Training steps and predictions captured as CUDA graphs: one transfer and one launch instead of hundreds.
+"""What is done to a model, one batch after another, captured as CUDA graphs: one launch instead of hundreds.
 
 A plan's arrays are inputs, packed into one block whose address never changes, so one captured step serves every batch
 whose arrays have the same shapes; padding (``enfa.batch.PackedLoader``) makes those few.
@@ -18,14 +18,12 @@ from torch import Tensor, nn
 from enfa.batch.static.arriving import OnDevice, Staged
 from enfa.batch.static.packed import Packed
 from enfa.nn.cuda.record import Recorder
-from enfa.nn.cuda.side_stream import aside
 from enfa.plan.derived.pack import layout_of, pack, unpack
 from enfa.plan.derived.prepare import lean, prepare
 from enfa.plan.table import Plan
 
-__all__ = ["GraphedForward", "GraphedStep", "Staged"]
+__all__ = ["Graphed", "GraphedForward", "Staged"]
 
-Loss = Callable[[Tensor, Tensor], Tensor]
 _BUFFERS = 3  # batches on the device at a time: one in use, one behind it, one arriving
 
 
@@ -36,7 +34,7 @@ class _Captured:
     result: Tensor  # what it writes
 
 
-class _Graphed:
+class Graphed:
     """Something done to a model with a plan; captured on CUDA, done eagerly elsewhere.
 
     The first batch of a shape runs eagerly, the second is captured, all others are replayed. Batches are copied on a
@@ -163,87 +161,8 @@ class _Graphed:
         return self.work(plan)
 
 
-class GraphedStep(_Graphed):
-    """Forward, loss, backward and optimiser in one replayed CUDA graph.
-
-    The first batch of a shape runs eagerly, the second is captured, all others are replayed; results are those of the
-    eager step. On the CPU, and after a failed capture (with one warning), every step is eager. The optimiser must be
-    able to run without the CPU, as ``torch.optim.Adam(..., capturable=True)`` can; its learning rates become tensors,
-    which schedulers change in place.
-
-    Args:
-        model: on the device to train on, in training mode.
-        optimiser: over its parameters.
-        loss: ``loss(predictions, plan.y) -> scalar``, without synchronising.
-        autocast: None, or the dtype of mixed precision, such as ``torch.bfloat16``.
-        clip_norm: the largest norm of all gradients together, or None.
-        capture: False runs every step eagerly.
-
-    Example::
-
-        step = enfa.nn.GraphedStep(model, optimiser, loss)
-        for batch in enfa.batch.PackedLoader(compiled, model, 128, shuffle=True, num_workers=8, pin=True):
-            total += step(batch)  # a tensor on the device: nothing waits
-    """
-
-    def __init__(
-        self,
-        model: nn.Module,
-        optimiser: torch.optim.Optimizer,
-        loss: Loss,
-        *,
-        autocast: torch.dtype | None = None,
-        clip_norm: float | None = None,
-        capture: bool = True,
-    ) -> None:
-        super().__init__(model, autocast, capture)
-        self.optimiser, self.loss, self.clip_norm = optimiser, loss, clip_norm
-        if self.capture:
-            self._capturable()
-
-    def _capturable(self) -> None:
-        """The optimiser's numbers on the device. A state that was loaded may have brought others."""
-        for group in self.optimiser.param_groups:
-            if "capturable" in group:
-                group["capturable"] = True
-            rate = group["lr"]
-            if not isinstance(rate, Tensor) or rate.device != self.device:
-                group["lr"] = torch.tensor(float(rate), dtype=torch.float32, device=self.device)
-        for state in self.optimiser.state.values():
-            if isinstance(state.get("step"), Tensor) and state["step"].device != self.device:
-                state["step"] = state["step"].to(self.device)
-
-    def ready(self) -> None:
-        self._capturable()
-        self.optimiser.zero_grad(set_to_none=True)  # gradients are to live in the graph's own memory
-
-    def work(self, plan: Plan) -> Tensor:
-        loss = self.differentiated(plan)
-        if self.clip_norm is not None:
-            nn.utils.clip_grad_norm_(self.model.parameters(), self.clip_norm)
-        self.optimiser.step()
-        return loss.detach()
-
-    def computed(self, plan: Plan) -> Tensor:
-        """The loss."""
-        with self.mixed(), aside(self.model, whole=True):
-            out = self.model(plan)
-            assert plan.y is not None
-            return self.loss(out, plan.y)
-
-    def differentiated(self, plan: Plan) -> Tensor:
-        """The loss, when parameters have their gradients."""
-        loss = self.computed(plan)
-        loss.backward()
-        return loss
-
-    def eagerly(self, plan: Plan) -> Tensor:
-        self.optimiser.zero_grad(set_to_none=True)
-        return self.work(plan)
-
-
-class GraphedForward(_Graphed):
-    """Predictions of a model in evaluation mode, as :class:`GraphedStep` makes steps of training.
+class GraphedForward(Graphed):
+    """Predictions of a model in evaluation mode, as :class:`enfa.Step` makes steps of training.
 
     Weights may change between calls; the module must not be moved to another device.
     """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,13 +13,16 @@ from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 from torch.nn.parallel import DistributedDataParallel
 
 from enfa.nn.cuda.aliases import aliased
-from enfa.nn.cuda.captured import GraphedStep, Loss
+from enfa.nn.cuda.captured import Graphed
+from enfa.nn.cuda.side_stream import aside
 from enfa.plan.table import Plan
 
-__all__ = ["Step"]
+__all__ = ["GraphedStep", "Step"]
+
+Loss = Callable[[Tensor, Tensor], Tensor]
 
 
-class Step(GraphedStep):
+class Step(Graphed):
     """Forward, loss, backward, clipping and optimiser: on a GPU one replayed CUDA graph, elsewhere an eager step.
 
         step = enfa.Step(model, optimiser, F.cross_entropy)
@@ -50,11 +55,47 @@ class Step(GraphedStep):
         if self.parallel is not None and any(p._backward_hooks for p in model.parameters()):
             raise ValueError("Expected parameters without hooks for a step under DistributedDataParallel, got some with hooks")
         inner: Any = model if self.parallel is None else self.parallel.module
-        super().__init__(inner, optimiser, loss, autocast=autocast, clip_norm=clip_norm, capture=capture)
+        super().__init__(inner, autocast, capture)
+        self.optimiser, self.loss, self.clip_norm = optimiser, loss, clip_norm
+        if self.capture:
+            self._capturable()
+
+    def _capturable(self) -> None:
+        """The optimiser's numbers on the device. A state that was loaded may have brought others."""
+        for group in self.optimiser.param_groups:
+            if "capturable" in group:
+                group["capturable"] = True
+            rate = group["lr"]
+            if not isinstance(rate, Tensor) or rate.device != self.device:
+                group["lr"] = torch.tensor(float(rate), dtype=torch.float32, device=self.device)
+        for state in self.optimiser.state.values():
+            if isinstance(state.get("step"), Tensor) and state["step"].device != self.device:
+                state["step"] = state["step"].to(self.device)
+
+    def ready(self) -> None:
+        self._capturable()
+        self.optimiser.zero_grad(set_to_none=True)  # gradients are to live in the graph's own memory
+
+    def work(self, plan: Plan) -> Tensor:
+        loss = self.differentiated(plan)
+        if self.clip_norm is not None:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.clip_norm)
+        self.optimiser.step()
+        return loss.detach()
+
+    def computed(self, plan: Plan) -> Tensor:
+        """The loss."""
+        with self.mixed(), aside(self.model, whole=True):
+            out = self.model(plan)
+            assert plan.y is not None
+            return self.loss(out, plan.y)
 
     def differentiated(self, plan: Plan) -> Tensor:
+        """The loss, when parameters have their gradients."""
         if self.parallel is None:
-            return super().differentiated(plan)
+            loss = self.computed(plan)
+            loss.backward()
+            return loss
         group: Any = self.parallel.process_group
         if self.parallel.broadcast_buffers:
             self._share_buffers(group)
@@ -65,6 +106,10 @@ class Step(GraphedStep):
             parameter.grad = grad
         self._average(group)
         return loss
+
+    def eagerly(self, plan: Plan) -> Tensor:
+        self.optimiser.zero_grad(set_to_none=True)
+        return self.work(plan)
 
     @staticmethod
     def _by_dtype(tensors: list[Tensor]) -> list[list[Tensor]]:
@@ -96,3 +141,11 @@ class Step(GraphedStep):
         if not bool(((there == 0) | (there == dist.get_world_size(group))).all()):
             raise RuntimeError("Expected the same parameters to have gradients in all processes, got others in some of them")
         self._agreed = True
+
+
+class GraphedStep(Step):
+    """What :class:`Step` was called."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        warnings.warn("enfa.nn.GraphedStep is called enfa.Step now, and will go", DeprecationWarning, stacklevel=2)
+        super().__init__(*args, **more)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from enfa.datasets import Benchmark
-from enfa.nn import DSGNN, DSSGNN, GraphedStep
+from enfa.nn import DSGNN, DSSGNN, Step
 from enfa.nn.models.base import SubgraphGNN
 from enfa.plan.table import Plan
 
@@ -38,7 +38,7 @@ def make_step(model: nn.Module, plan: Plan) -> Callable[[], object]:
     assert y is not None
     if next(model.parameters()).device.type == "cuda":
         adam = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True, capturable=True)
-        graphed = GraphedStep(model, adam, loss_of)
+        graphed = Step(model, adam, loss_of)
         staged = graphed.stage(plan)
         return lambda: graphed(staged)
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)

@@ -14,7 +14,8 @@ from torch import Tensor
 from torchmetrics import SumMetric
 
 from enfa.batch.static.packed import Packed
-from enfa.nn.cuda.captured import GraphedForward, GraphedStep
+from enfa.nn.cuda.captured import GraphedForward
+from enfa.nn.cuda.step import Step
 from enfa.nn.rooted import root_nodes
 from enfa.plan.derived.pack import pack, unpack
 from enfa.plan.derived.prepare import lean, prepare
@@ -70,7 +71,7 @@ class TrainingModule(pl.LightningModule):
         self.data = fingerprint(config)
         self.graphed = uses_graphs(config)
         self.automatic_optimization = not self.graphed
-        self._step: GraphedStep | None = None
+        self._step: Step | None = None
         self._forward: GraphedForward | None = None
         self._sums: Tensor | None = None  # of the loss and of the labels, in this epoch
         self.labels = torch.empty(0)  # of all graphs, where batches do not bring theirs
@@ -169,7 +170,7 @@ class TrainingModule(pl.LightningModule):
             optimiser = self.trainer.optimizers[0]
             for group in optimiser.param_groups:
                 group["fused"] = True if self.device.type == "cuda" else group["fused"]
-            self._step = GraphedStep(self.model, optimiser, self.mean_loss, autocast=self._mixed)
+            self._step = Step(self.model, optimiser, self.mean_loss, autocast=self._mixed)
         # Lightning counts the steps of its own optimiser wrappers, and checkpoints by that count
         counted = self.trainer.fit_loop.epoch_loop.manual_optimization.optim_step_progress
         self.parts.begin("kernels")
