@@ -208,8 +208,14 @@ def page(folder: Path) -> str:
     files = {p.stem: json.loads(p.read_text()) for p in folder.glob("*.json")}
     about = {**files["steps"]["about"]}
     about["date"] = about["date"][:10]
-    others = {r["variant"] for r in files["steps"]["results"]["rows"] if r.get("code") != about.get("code")}
-    old = [name.strip("*") for variant, name in NAMES.items() if variant in others]
+    others = {(r["variant"], r["policy"]) for r in files["steps"]["results"]["rows"] if r.get("code") != about.get("code")}
+    every = {(r["variant"], r["policy"]) for r in files["steps"]["results"]["rows"]}
+    old = []
+    for variant, name in NAMES.items():
+        there = [policy for of, policy in sorted(every) if of == variant]
+        earlier = [policy for policy in there if (variant, policy) in others]
+        if earlier:
+            old.append(name.strip("*") + (f" ({', '.join(earlier)})" if len(earlier) < len(there) else ""))
     about["earlier"] = f"\nMeasured earlier than the rest, with other code: {'; '.join(old)}." if old else ""
     cases = list(dict.fromkeys(r["case"] for r in files["steps"]["results"]["rows"]))
     lines = [HEAD.format(**about), *steps(files["steps"]["results"]), *errors(files["check"]["results"], cases)]

@@ -8,7 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from typer.testing import CliRunner
 
+from enfa.cli.app import app
 from enfa.training import Config, evaluate, fit, load_model, read_config
 from enfa.training.checkpoint import load_checkpoint
 from enfa.training.run import BEST, LAST, folder_of, prepare
@@ -148,3 +150,10 @@ def test_the_record_has_all_epochs_although_the_best_one_is_tested(config_file: 
     assert (record.epochs, len(record.score), record.ended) == (6, 6, "all epochs")
     assert record.best_epoch < 5  # else this would show nothing
     assert list(record.parts) == ["import", "read", "compile", "kernels", "epochs", "test"]  # nothing is padded on the CPU
+
+
+@pytest.mark.parametrize(("validation", "says"), [("test", True), ("next", False)])
+def test_a_score_that_was_chosen_on_the_test_fold_says_so(config_file: Write, validation: str, says: bool) -> None:
+    path = config_file(validation=validation, epochs=1)
+    result = CliRunner().invoke(app, ["train", str(path), "--no-progress"])
+    assert result.exit_code == 0 and ("on the test fold: chosen there, it flatters" in " ".join(result.output.split())) == says

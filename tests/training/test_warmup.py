@@ -13,12 +13,12 @@ from enfa.training.warmup import few_graphs, warm_up
 def test_a_few_graphs_of_each_part(config_file: Callable[..., Path]) -> None:
     config = read_config(config_file(batch_size=4))
     data = open_benchmark(config)
-    few, split = few_graphs(data, config), data.split(0)
+    few, split = few_graphs(data, config), data.split(0, validation=config.validation)
     assert few.splits is not None and [len(few.splits[part]) for part in ("train", "valid", "test")] == [12, 4, 4]
     for part, graphs in few.splits.items():
         for here, there in zip(graphs, split[part]):
             assert few.graphs[here] is data.graphs[there]
-    assert len(few) == len(np.unique(np.concatenate([split["train"][:12], split["valid"][:4]])))
+    assert len(few) == len(np.unique(np.concatenate([split["train"][:12], split["valid"][:4], split["test"][:4]])))
 
 
 def test_refuses(config_file: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

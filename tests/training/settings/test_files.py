@@ -94,3 +94,11 @@ def test_a_config_survives_being_written_down() -> None:
 
 def test_every_setting_says_what_it_means() -> None:
     assert all(name and kind and default and meaning for name, kind, default, meaning in settings())
+
+
+def test_a_file_of_ones_own_chooses_its_epoch_on_no_test_data(tmp_path: Path) -> None:
+    own, named = tmp_path / "own.npz", tmp_path / "named.yaml"
+    own.write_bytes(b"")
+    named.write_text("dataset: PROTEINS\n")
+    assert read_config(own).validation == "next" and read_config(named, [f"dataset={own}"]).validation == "next"
+    assert read_config(own, ["validation=test"]).validation == "test" and read_config(named).validation == "test"

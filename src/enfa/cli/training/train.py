@@ -124,7 +124,9 @@ def _opened(config: Config) -> Benchmark:
 
 def _say(console: Console, record: Record, which: str = "") -> None:
     score = f"best validation {record.metric} {record.valid:.4f} in epoch {record.best_epoch}"
-    tested = "" if record.test is None else f", test {record.metric} there {record.test:.4f}{record.units(record.test)}"
+    tested = ", on the test fold: chosen there, it flatters (validation=next does not)"
+    if record.test is not None:
+        tested = f", test {record.metric} there {record.test:.4f}{record.units(record.test)}"
     epochs = f"{record.epochs} epoch{'s' * (record.epochs != 1)}"
     line = f"{which}{record.ended}: {epochs} in {record.seconds:.0f} s; {score}{tested}"
     console.print(line, markup=False, soft_wrap=True)
