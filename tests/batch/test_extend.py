@@ -70,6 +70,36 @@ def test_labels_of_added_graphs() -> None:
     assert _numbers(compiled) == before
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (torch.tensor([False]), None, "labels of torch.bool have no number for those that are not known"),
+        (torch.tensor([3], dtype=torch.uint8), None, "labels of torch.uint8 have no number"),
+        (
+            torch.tensor([3], dtype=torch.int8),
+            torch.tensor([300]),
+            "Expected 'y' that torch.int8 holds, as compiled, got [300",
+        ),
+        (torch.tensor([True]), torch.tensor([2]), "Expected 'y' that torch.bool holds"),
+    ],
+)
+def test_labels_that_a_type_does_not_hold(old: torch.Tensor, new: torch.Tensor | None, message: str) -> None:
+    case = CASES["ds"]
+    graphs = [graph.clone().update({"y": old}) for graph in graphs_of(case)]
+    compiled = case.compiled(graphs)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        compiled.extend([graph.clone().update({"y": new}) for graph in graphs[:3]])
+    assert len(compiled) == len(graphs) and compiled[[0]].y.equal(old)
+
+
+def test_an_attribute_that_a_type_does_not_hold() -> None:
+    case = CASES["ds"]
+    graphs = [graph.clone().update({"few": torch.tensor([3], dtype=torch.int8)}) for graph in graphs_of(case)]
+    compiled = case.compiled(graphs)
+    with pytest.raises(ValueError, match=re.escape("Expected 'few' that torch.int8 holds, as compiled, got [300]")):
+        compiled.extend([graphs[0].clone().update({"few": torch.tensor([300])})])
+
+
 def test_attributes_of_added_graphs() -> None:
     case = CASES["ds"]
     compiled, more = case.compiled(graphs_of(case)), graphs_of(case, 3, 5, False)

@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 import torch
 from programs import layers
+from torch import nn
 from torch_geometric.data import Data
+from torch_geometric.nn import GINConv
 
 import enfa
 from enfa.batch.dataset import CompiledDataset
+from enfa.testing import random_graphs
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +75,28 @@ def test_without_shuffle_the_order_is_that_of_the_graphs(compiled: CompiledDatas
     mask = np.zeros(len(compiled), bool)
     mask[[4, 6]] = True
     assert _ids(enfa.DataLoader(compiled, 4, graphs=mask)) == [[4, 6]]
+
+
+class _Unread(nn.Module):
+    """Computes a step that nothing reads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.head = GINConv(nn.Linear(4, 4)), nn.Linear(4, 1)
+
+    def forward(self, bag: enfa.Bag) -> torch.Tensor:
+        h = bag.propagate(self.conv, torch.cat([bag.x, bag.mark], 1))
+        bag.propagate(self.conv, h)
+        return self.head(bag.pool(bag.pool(h, "sum"), "mean"))
+
+
+def test_max_rows_with_a_step_that_nothing_reads() -> None:
+    graphs, model = random_graphs(6, 7, channels=3), _Unread().double()
+    compiled = enfa.compile(graphs, enfa.NodeMarking(), model, progress=False)
+    loader = enfa.DataLoader(compiled, 4, max_rows=20)
+    assert sorted(_flat(_ids(loader))) == list(range(6)) and len(_ids(loader)) > 2
+    expected = model(enfa.make_plan(graphs, enfa.NodeMarking(), model, "full"))
+    torch.testing.assert_close(torch.cat([model(plan) for plan in loader]), expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("shuffle", [False, True])

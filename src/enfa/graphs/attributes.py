@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from enfa.graphs.labels import in_type_of
+
 __all__ = ["added_attributes", "graph_attributes"]
 
 _OTHERS = {"x", "x_cat", "edge_index", "edge_attr", "edge_weight", "y", "num_nodes", "batch", "ptr"}
@@ -68,4 +70,4 @@ def added_attributes(old: dict[str, Tensor], graphs: Sequence[Data]) -> dict[str
             raise ValueError(f"Expected '{name}' of shape {shape} for every graph, as compiled, got {got}")
         if new[name].is_floating_point() and not value.is_floating_point():
             raise ValueError(f"Expected '{name}' to hold {value.dtype}, as compiled, got {new[name].dtype}")
-    return {name: torch.cat([value, new[name].to(value.dtype)]) for name, value in old.items()}
+    return {name: torch.cat([value, in_type_of(value, new[name], name)]) for name, value in old.items()}

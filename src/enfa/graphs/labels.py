@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-__all__ = ["added_labels", "labels", "labels_of_graphs"]
+__all__ = ["added_labels", "in_type_of", "labels", "labels_of_graphs"]
 
 
 def labels(graphs: Sequence[Data], first: int = 0) -> Tensor | None:
@@ -54,8 +54,22 @@ def added_labels(old: Tensor | None, count: int, graphs: Sequence[Data]) -> Tens
         raise ValueError(f"Expected 'y' of shape {expected} per graph, as compiled, got {got}")
     elif new.is_floating_point() and not old.is_floating_point() and not torch.equal(new, new.round().nan_to_num()):
         raise ValueError(f"Expected 'y' to hold integers, as compiled, got {new[new != new.round()].tolist()[:3]}")
-    return torch.cat([old, new.to(old.dtype)])
+    return torch.cat([old, in_type_of(old, new, "y")])
+
+
+def in_type_of(old: Tensor, new: Tensor, name: str) -> Tensor:
+    """In the type of what was there before, which for whole numbers must hold every one of them."""
+    found = new.to(old.dtype)
+    if not old.is_floating_point() and not torch.equal(found.to(new.dtype), new):
+        lost = new[found.to(new.dtype) != new].tolist()[:3]
+        raise ValueError(f"Expected '{name}' that {old.dtype} holds, as compiled, got {lost}: compile all graphs together")
+    return found
 
 
 def _unknown(like: Tensor, count: int) -> Tensor:
+    if not like.is_floating_point() and not like.dtype.is_signed:
+        raise ValueError(
+            f"Expected 'y' in all graphs, as labels of {like.dtype} have no number for those that are not known, got graphs "
+            "without: make them int64"
+        )
     return torch.full((count, *like.shape[1:]), float("nan") if like.is_floating_point() else -1, dtype=like.dtype)

@@ -218,6 +218,12 @@ def test_reentrant_checkpoints_are_refused() -> None:
         checkpoint(part, h, use_reentrant=True)
 
 
+def test_values_of_other_rows_are_refused() -> None:
+    h = _h()
+    with pytest.raises(ValueError, match=f"Expected values of the same {len(h.value)} rows, got "):
+        h.of(torch.cat([h.value, h.value]))
+
+
 def test_functions_of_autograd() -> None:
     class Reverse(torch.autograd.Function):
         @staticmethod

@@ -61,7 +61,7 @@ def held_back(held: Held, like: Rows, relu: bool = False) -> Rows:
     """Rows of the table of others whose values are computed when they are read."""
     if held.depth > DEEPEST:
         return like.of(held.tensor(relu))
-    new = like.of(None)  # type: ignore[arg-type]
+    new = Rows(None, like.bag, like.number)  # type: ignore[arg-type]
     new.held, new.activated = held, relu
     known, pending = weakref.ref(new), _pending.rows
     if len(pending) > 64:

@@ -103,6 +103,8 @@ class Rows:
 
     def of(self, value: Tensor) -> Rows:
         """Other values of the same rows."""
+        if self._value is not None and value.shape[:1] != self._value.shape[:1]:
+            raise ValueError(f"Expected values of the same {len(self._value)} rows, got {list(value.shape)}: of another step?")
         return Rows(value, self.bag, self.number)
 
     if TYPE_CHECKING:  # set below

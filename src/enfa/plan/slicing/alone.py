@@ -73,6 +73,8 @@ def rows_by_graph(
                 parts += _read(above, number, rows[later], other)
             elif number in above.reads and not parts and above.op in ("propagate", "join"):
                 parts += _read(above, number, rows[later], other)[:1]
+        if not parts:  # nothing reads the step, and nothing counts it
+            parts = [(np.zeros(len(node_ptr), np.int64), np.empty(0, np.int32), np.empty(0, np.int64))]
         found[number] = merged(parts, len(mine.keys))
         if not program.counted:  # counts mean nothing there: multiplied from step to step, they would outgrow their type
             found[number][2][:] = 1
