@@ -31,6 +31,7 @@ CASES = {
     "SUN, node marking": ("node_marking", "sun"),
     "GNN-SSWL+, node marking by distances": ("node_marking:distances=5", "sswl"),
     "I²-GNN, 3 hops": ("neighbor_marking:hops=3", "i2gnn"),
+    "I²-GNN, 6 hops": ("neighbor_marking:hops=6", "i2gnn"),
     "DS, edge deletion": ("edge_deletion", "ds"),
 }
 # title: file of what enfa brec found
