@@ -154,6 +154,43 @@ def test_a_failing_model_is_left_in_training() -> None:
     assert model.training
 
 
+class _Asks(nn.Module):
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def forward(self, bag: enfa.Bag) -> Tensor:
+        return getattr(bag, self.name)
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        (
+            "edge_index",
+            r"one of x, .*, got 'edge_index': pass messages with bag.propagate\(conv, h\), or use enfa.lift",
+        ),
+        ("propogate", r"one of x, .*, got 'propogate' \(did you mean 'propagate'\?\)$"),
+    ],
+)
+def test_what_a_bag_does_not_have(name: str, sentence: str) -> None:
+    """While a model is traced, and on a plan."""
+    graphs, policy = random_graphs(3, 5), enfa.NodeMarking()
+    plan = enfa.make_plan(graphs, policy, Net())
+    for run in (lambda: trace(_Asks(name), graphs, policy), lambda: getattr(plan, name)):
+        with pytest.raises(AttributeError, match=f"^Expected what a model asks of a bag to be {sentence}"):
+            run()
+    assert not hasattr(plan, name) and hasattr(plan, "propagate")
+    assert str(copy.deepcopy(plan)) == str(plan)
+
+
+def test_a_property_of_a_bag_that_fails_says_why() -> None:
+    plan = enfa.make_plan(random_graphs(3, 5), enfa.NodeMarking(), Net())
+    plan.x_rows = None  # type: ignore[assignment]
+    with pytest.raises(AttributeError, match="'NoneType' object has no attribute"):
+        plan.x  # noqa: B018
+
+
 def test_lazy_modules_are_made_by_tracing() -> None:
     model = Net()
     model.embed = nn.LazyLinear(32)
