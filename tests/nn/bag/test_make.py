@@ -10,7 +10,7 @@ import pytest
 import torch
 from bag_models import Context, Molecules, Net
 from torch import Tensor, nn
-from torch_geometric.nn import GINConv
+from torch_geometric.nn import GIN, GINConv
 
 import enfa
 from enfa.testing import random_graphs
@@ -80,6 +80,20 @@ def test_refuses_what_it_cannot_do() -> None:
         enfa.make_plan([], enfa.NodeMarking(), Net())
     with pytest.raises(ValueError, match=r"Expected graphs with 'edge_attr', because the model reads it, got none"):
         enfa.make_plan(random_graphs(3, 5, channels=[3, 2]), enfa.NodeMarking(), Molecules())
+
+
+class _Two(nn.Module):
+    def forward(self, bag: enfa.Bag, temperature: float) -> Tensor:
+        return bag.pool(bag.pool(bag.x)) / temperature
+
+
+@pytest.mark.parametrize("make", [enfa.make_plan, enfa.compile])
+def test_a_model_for_graphs_is_to_be_lifted(make: Callable) -> None:
+    policy = enfa.NodeMarking()
+    with pytest.raises(TypeError, match=r"^Expected a model with forward\(bag\), got GIN with .*: use enfa.lift\(model\)$"):
+        make(GRAPHS, policy, GIN(3, 4, 2))
+    with pytest.raises(TypeError, match=r"^Expected a model with forward\(bag\), got _Two with forward\(bag, temperature\)$"):
+        make(GRAPHS, policy, _Two())
 
 
 def test_printed_in_three_lines() -> None:

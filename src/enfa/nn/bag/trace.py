@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -142,8 +143,23 @@ def traced(model: nn.Module, graphs: GraphSet, policy: Policy, graph_attr: dict[
     bag.dropout = bag.loopless = bag.apart = bag.counted = False
     with _as_it_was(model), _without_backward_hooks(), torch.no_grad(), torch.random.fork_rng(devices=[]):
         model.eval()
-        _check_output(model(bag), type(model).__name__)
+        try:
+            out = model(bag)
+        except TypeError as error:
+            _check_takes_a_bag(model, error)
+            raise
+        _check_output(out, type(model).__name__)
     return bag
+
+
+def _check_takes_a_bag(model: nn.Module, error: TypeError) -> None:
+    """Whether a model that failed takes something else than a bag: ``forward(x, edge_index)``, say."""
+    given = inspect.signature(model.forward).parameters.values()
+    needed = [p.name for p in given if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if len(needed) > 1:
+        lifted = ": use enfa.lift(model)" if "edge_index" in needed else ""
+        name = type(model).__name__
+        raise TypeError(f"Expected a model with forward(bag), got {name} with forward({', '.join(needed)}){lifted}") from error
 
 
 @contextmanager
