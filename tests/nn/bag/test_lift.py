@@ -268,6 +268,14 @@ class Sorts(Counting):
         return self.pool(self.conv(x, edge_index), batch)
 
 
+@pytest.mark.parametrize("make", [pyg.GIN, pyg.GCN, pyg.GraphSAGE, pyg.GAT])
+def test_a_model_without_columns_for_the_mark(make: Any) -> None:
+    with pytest.raises(ValueError, match=r"^Expected G\w+ to take 4 columns, .*, got one that takes 3: .* 3 \+ 1 wide$"):
+        make_plan(_graphs(), enfa.NodeMarking(), lift(make(3, 8, 2, 1), pool="sum"))
+    with pytest.raises(RuntimeError, match="cannot be multiplied"):  # wrong in another way
+        make_plan(_graphs(), enfa.NodeMarking(), lift(make(7, 8, 2, 1), pool="sum"))
+
+
 @pytest.mark.parametrize(
     ("make", "options", "sentence"),
     [
