@@ -76,6 +76,10 @@ def test_refuses_what_it_cannot_do() -> None:
         enfa.make_plan([], enfa.NodeMarking(), Net(), "fll")
     with pytest.raises(TypeError, match=r"Expected an enfa.Policy such as enfa.NodeMarking\(\), got 'mark'"):
         enfa.make_plan(GRAPHS, "mark", Net())  # type: ignore[arg-type]
+    for wrong, got in ((Net(), "Net"), (enfa.NodeMarking, "the class NodeMarking")):
+        for make in (enfa.make_plan, enfa.compile):
+            with pytest.raises(TypeError, match=rf"^Expected an enfa.Policy such as enfa.NodeMarking\(\), got {got}$"):
+                make(GRAPHS, wrong, enfa.NodeMarking())
     with pytest.raises(ValueError, match="Expected at least one graph"):
         enfa.make_plan([], enfa.NodeMarking(), Net())
     with pytest.raises(ValueError, match=r"Expected graphs with 'edge_attr', because the model reads it, got none"):
