@@ -281,7 +281,7 @@ def test_a_model_without_columns_for_the_mark(make: Any) -> None:
     [
         (Counting, {}, r"reads the edge list by itself \(size\)"),
         (Unpooled, {}, "Expected a model that pools its nodes, got Unpooled"),
-        (Norms, {}, "reads the batch vector by itself"),
+        (Norms, {}, "Expected no norm with statistics per graph on Rows, .*, got GraphNorm: use torch.nn.BatchNorm1d"),
         (Sorts, {}, "Expected a sum, mean, maximum.* got SortAggregation"),
         (Squared, {"pool": "sum"}, "Expected a row for every node from Squared"),
         (lambda ins: pyg.GIN(ins, 4, 2, 2, jk="lstm"), {"pool": "sum"}, "lstm is not known to act on each row by itself"),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+import torch_geometric.nn as pyg
 from bag_models import Between, Context, Knowledge, Net
 from torch import Tensor, nn
 from torch_geometric.data import Data
@@ -189,6 +190,21 @@ def test_a_property_of_a_bag_that_fails_says_why() -> None:
     plan.x_rows = None  # type: ignore[assignment]
     with pytest.raises(AttributeError, match="'NoneType' object has no attribute"):
         plan.x  # noqa: B018
+
+
+@pytest.mark.parametrize("norm", [pyg.GraphNorm(4), pyg.InstanceNorm(4), nn.InstanceNorm1d(4), pyg.LayerNorm(4)])
+def test_norms_per_graph_are_refused_by_name(norm: nn.Module) -> None:
+    class Normed(nn.Module):
+        def forward(self, bag: enfa.Bag) -> Tensor:
+            return bag.pool(bag.pool(self.norm(bag.x)))
+
+    model, graphs, policy = Normed(), random_graphs(3, 5, channels=4), enfa.NodeMarking()
+    model.norm = norm
+    with pytest.raises(TypeError, match=rf"norm with statistics per graph on Rows, .* got {type(norm).__name__}.*: use torch"):
+        trace(model, graphs, policy)
+    for fine in (nn.BatchNorm1d(4), nn.LayerNorm(4), pyg.LayerNorm(4, mode="node")):
+        model.norm = fine
+        trace(model, graphs, policy)
 
 
 def test_lazy_modules_are_made_by_tracing() -> None:

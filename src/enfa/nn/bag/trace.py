@@ -20,6 +20,7 @@ from enfa.edits.check import edits_by
 from enfa.graphs import GraphSet, check_graphs
 from enfa.graphs.attributes import graph_attributes
 from enfa.nn.bag.bag import Bag
+from enfa.nn.convs.exact import check_norm
 from enfa.nn.cuda.boxes import put_back
 from enfa.nn.rowwise.rows import Rows
 from enfa.plan.arrays import tensor
@@ -141,7 +142,7 @@ def traced(model: nn.Module, graphs: GraphSet, policy: Policy, graph_attr: dict[
     bag = in_precision_of(model, bag if device.type == "cpu" else bag.to(device))
     bag.written, bag.policy, bag.needs, bag.of_graph = written, repr(policy), set(), torch.zeros_like(bag.feature)
     bag.dropout = bag.loopless = bag.apart = bag.counted = False
-    with _as_it_was(model), _without_backward_hooks(), torch.no_grad(), torch.random.fork_rng(devices=[]):
+    with _as_it_was(model), _checked_modules(), torch.no_grad(), torch.random.fork_rng(devices=[]):
         model.eval()
         try:
             out = model(bag)
@@ -199,11 +200,14 @@ def _parts(module: nn.Module) -> set[str]:
 
 
 @contextmanager
-def _without_backward_hooks() -> Iterator[None]:
-    """Refuse modules with such hooks that are called on Rows: PyTorch would not run them, because Rows are no tensors."""
+def _checked_modules() -> Iterator[None]:
+    """Refuse norms per graph on Rows, and backward hooks of modules there: PyTorch runs none, as Rows are no tensors."""
 
     def check(module: nn.Module, args: tuple[Any, ...]) -> None:
-        if (module._backward_hooks or module._backward_pre_hooks) and any(isinstance(arg, Rows) for arg in args):
+        if not any(isinstance(arg, Rows) for arg in args):
+            return
+        check_norm(module)
+        if module._backward_hooks or module._backward_pre_hooks:
             raise TypeError(
                 f"{type(module).__name__} has a backward hook, but computes rows that stand for many: which ones, and so their "
                 f"gradients, depend on the plan. Remove it, or hook what acts on whole graphs, behind the last pool"
