@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from enfa.graphs.numbers import is_whole, whole
 from enfa.nn.bag.bag import Bag
+from enfa.nn.rowwise.refusal import check_devices
 from enfa.nn.rowwise.rows import Rows
 
 __all__ = ["Categorical", "EdgeEncoder", "NodeEncoder", "OneHotEdges", "SumEncoder"]
@@ -34,6 +35,7 @@ class Categorical(nn.Module):
         self.register_buffer("first", first, persistent=False)
 
     def forward(self, values: Tensor) -> Tensor:
+        check_devices(values.device, (self.weight,))
         if len(values) * len(self.weight) > _PRODUCT:
             return F.embedding_bag(values + self.first, self.weight, mode="sum")
         # as a product with a 0-1 matrix, whose gradient is a product too: there are few distinct feature rows, and
@@ -54,6 +56,7 @@ class OneHot(nn.Module):
         self.register_buffer("eye", torch.eye(sum(cardinalities)), persistent=False)
 
     def forward(self, values: Tensor) -> Tensor:
+        check_devices(values.device, (self.eye,))
         return self.eye[values + self.first].sum(1)
 
 

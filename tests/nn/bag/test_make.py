@@ -100,6 +100,27 @@ def test_a_model_for_graphs_is_to_be_lifted(make: Callable) -> None:
         make(GRAPHS, policy, _Two())
 
 
+@pytest.mark.parametrize(
+    ("model", "channels"),
+    [
+        (Net(), 3),
+        (enfa.DSGNN(3, 4, 2, 2), 3),
+        (enfa.DSGNN([3, 2], 4, 2, 2), [3, 2]),
+        (enfa.ESAN([3, 2], 4, 2, 2, conv="gine", edge_channels=[2]), [3, 2]),
+        (enfa.lift(GIN(3 + 1, 4, 2), pool="sum"), 3),
+    ],
+)
+@pytest.mark.parametrize("kind", ["full", "distinct"])
+def test_model_and_plan_on_different_devices(model: nn.Module, channels: Any, kind: str) -> None:
+    """Those without a GPU have the device "meta" to forget it on."""
+    graphs = random_graphs(3, 5, seed=1, channels=channels, edge_channels=[2])
+    plan = enfa.make_plan(graphs, enfa.NodeMarking(), model, kind)
+    away = copy.deepcopy(model).to("meta")
+    with pytest.raises(RuntimeError, match=r"^Expected model and plan on one device, got .* on meta and .* plan.to\('meta'\)$"):
+        away(plan)
+    assert model(plan).isfinite().all()
+
+
 def test_printed_in_three_lines() -> None:
     lines = repr(enfa.make_plan(GRAPHS, enfa.NodeMarking(), Context())).splitlines()
     assert len(lines) == 3 and lines[0].startswith("Bag(distinct, 4 graphs, ")
