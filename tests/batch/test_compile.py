@@ -14,6 +14,7 @@ from torch import nn
 
 import enfa
 import enfa.batch.chunks
+from enfa.batch import CorruptFileError
 from enfa.edits import GraphView
 from enfa.nn.bag import make_plan
 from enfa.testing import random_graphs
@@ -137,6 +138,19 @@ def test_a_cache_file_for_something_else_is_refused(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=rf"mine\.enfa was compiled for something else.*{what}"):
             enfa.compile(given, enfa.NodeMarking(), model, path, progress=False)
     assert len(enfa.compile(graphs, enfa.NodeMarking(), Chain(), path, progress=False)) == len(graphs)
+
+
+def test_a_damaged_cache_file_is_to_be_deleted(tmp_path: Path) -> None:
+    graphs, path = random_graphs(3, 5, seed=1), tmp_path / "mine.enfa"
+    enfa.compile(graphs, enfa.NodeMarking(), Chain(), path, progress=False)
+    whole = path.read_bytes()
+    for damaged in (whole[:-1], whole[:100] + bytes([whole[100] ^ 1]) + whole[101:]):
+        path.write_bytes(damaged)
+        with pytest.raises(CorruptFileError, match=r"mine\.enfa: .*: delete it, and it is compiled again, or give another"):
+            enfa.compile(graphs, enfa.NodeMarking(), Chain(), path, progress=False)
+    path.unlink()
+    enfa.compile(graphs, enfa.NodeMarking(), Chain(), path, progress=False)
+    assert path.read_bytes() == whole
 
 
 def test_unclear_arguments_are_refused() -> None:

@@ -157,6 +157,11 @@ def test_wrong_options(compiled: CompiledDataset, options: dict, message: str) -
         enfa.DataLoader(compiled, **options)
 
 
+def test_graphs_have_to_be_compiled_first(graphs: list[Data]) -> None:
+    with pytest.raises(TypeError, match=r"^Expected what enfa.compile\(graphs, policy, model\) returns, .*got list: compile"):
+        enfa.DataLoader(graphs, 4)
+
+
 def test_a_batch_comes_from_its_worker_in_one_block(compiled: CompiledDataset) -> None:
     """PyTorch opens a connection for every tensor that it sends."""
     here, there = (list(enfa.DataLoader(compiled, 6, num_workers=n)) for n in (0, 1))

@@ -7,6 +7,7 @@ import weakref
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -42,6 +43,12 @@ def test_a_value_that_is_made_otherwise() -> None:
     assert places.tensors(_pair(1, other=True)) is None
     assert places.tensors(_pair(1, key="other")) is None
     assert Places(_pair(0, other=True)).tensors(_pair(1)) is None
+
+
+def test_arrays_move_to_a_device_and_to_no_dtype() -> None:
+    assert [int(t[0]) for t in _pair(1).to(torch.device("cpu")).tensors()] == [1, 3, 4]
+    with pytest.raises(TypeError, match=r"^Expected a device to move a plan to, got torch.float64: make the plan with a model"):
+        _pair(0).to(torch.float64)
 
 
 def test_walks_leave_nothing_to_the_garbage_collector() -> None:

@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 
 from enfa.batch.chunks import in_chunks
 from enfa.batch.dataset import CompiledDataset
+from enfa.batch.file.corrupt import CorruptFileError
 from enfa.batch.file.key import fingerprint, key_of
 from enfa.batch.file.storage import load_compiled
 from enfa.edits import Edits, Policy
@@ -131,7 +132,10 @@ def compile_program(
     if cache is not None and ahead:
         path = _path(cache, key)
         if path.exists():
-            return load_compiled(path, expect=key, policy=policy, cls=cls, needs=program.needs)
+            try:
+                return load_compiled(path, expect=key, policy=policy, cls=cls, needs=program.needs)
+            except CorruptFileError as error:
+                raise CorruptFileError(f"{error}: delete it, and it is compiled again, or give another cache") from error
     compiled = compile_checked(key, graphs, edits, y, attr, policy, program, cls, ahead, progress, threads)
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -204,6 +204,11 @@ class DataLoader(torch.utils.data.DataLoader):
         score: np.ndarray | None = None,
         **options: Any,
     ) -> None:
+        if not isinstance(compiled, Compiled):
+            raise TypeError(
+                f"Expected what enfa.compile(graphs, policy, model) returns, or an enfa.ShardedDataset of what it wrote, got "
+                f"{type(compiled).__name__}: compile the graphs first"
+            )
         batch_size, seed = whole("batch_size", batch_size, 1), whole("seed", seed, 0)
         max_rows = None if max_rows is None else whole("max_rows", max_rows, 1)
         if not 0 <= shard[0] < shard[1]:

@@ -117,5 +117,7 @@ def check_edits(graphs: GraphSet, edits: Edits, policy: str) -> Edits:
 def edits_by(policy: Policy, graphs: GraphSet) -> Edits:
     """What a policy makes of some graphs, checked."""
     if not isinstance(policy, Policy):
-        raise TypeError(f"Expected an enfa.Policy such as enfa.NodeMarking(), got {policy!r}")
+        got = f"the class {policy.__name__}" if isinstance(policy, type) else type(policy).__name__  # a model's repr is long
+        got = repr(policy) if isinstance(policy, str) else got
+        raise TypeError(f"Expected an enfa.Policy such as enfa.NodeMarking(), got {got}")
     return check_edits(graphs, policy.edits(graphs), repr(policy))

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from enfa.graphs.numbers import is_whole, whole
 from enfa.nn.bag.bag import Bag
+from enfa.nn.rowwise.refusal import check_devices
 from enfa.nn.rowwise.rows import Rows
 
 __all__ = ["Categorical", "EdgeEncoder", "NodeEncoder", "OneHotEdges", "SumEncoder"]
@@ -34,6 +35,7 @@ class Categorical(nn.Module):
         self.register_buffer("first", first, persistent=False)
 
     def forward(self, values: Tensor) -> Tensor:
+        check_devices(values.device, (self.weight,))
         if len(values) * len(self.weight) > _PRODUCT:
             return F.embedding_bag(values + self.first, self.weight, mode="sum")
         # as a product with a 0-1 matrix, whose gradient is a product too: there are few distinct feature rows, and
@@ -54,6 +56,7 @@ class OneHot(nn.Module):
         self.register_buffer("eye", torch.eye(sum(cardinalities)), persistent=False)
 
     def forward(self, values: Tensor) -> Tensor:
+        check_devices(values.device, (self.eye,))
         return self.eye[values + self.first].sum(1)
 
 
@@ -62,13 +65,17 @@ def _channels(name: str, given: int | Sequence[int]) -> int | Sequence[int]:
     return given if isinstance(given, Iterable) else whole(name, given, 0)
 
 
-def _check(what: str, channels: int | Sequence[int], values: Tensor, largest: tuple[int, ...]) -> None:
-    """Compare a plan's features with what the model was made for."""
+def _check(what: str, channels: int | Sequence[int], values: Tensor, largest: tuple[int, ...], name: str, given: str) -> None:
+    """Compare a plan's features, which graphs have as ``name``, with what the model was made for, by ``given``."""
     floats = isinstance(channels, int)
     width = channels if isinstance(channels, int) else len(channels)
     kind = "float" if floats else "categorical"
     if values.is_floating_point() != floats or values.shape[1] != width:
-        raise ValueError(f"Expected {what} with {width} {kind} columns, got {values.shape[1]} columns of {values.dtype}")
+        ways = f": make them floats ({name}.float()), or give {given}=[number of categories, ...], one for each column"
+        raise ValueError(
+            f"Expected {what} with {width} {kind} columns, got {values.shape[1]} columns of {values.dtype}"
+            f"{ways if floats and not values.is_floating_point() else ''}"
+        )
     if not isinstance(channels, int):
         for column, (value, limit) in enumerate(zip(largest, channels)):
             if value >= limit:
@@ -108,7 +115,7 @@ class NodeEncoder(Encoder):
                 f"Expected features in 'x' alone, got {len(bag.categories)} columns of 'x_cat' beside them, which this model "
                 f"does not read: write one that reads bag.x_cat, or embed them into 'x'"
             )
-        _check("node features", self.channels, bag.x_rows, bag.limits[0])
+        _check("node features", self.channels, bag.x_rows, bag.limits[0], "x", self.names[0])
         marks = bag.mark
         if self.mark_channels == 0 and len(bag.mark_rows) == 1:  # nothing is marked: there is nothing to read
             marks = marks[:, :0]
@@ -151,7 +158,7 @@ class EdgeEncoder(Encoder):
         if self.channels == 0:
             return marks
         rows = bag.edge_attr
-        _check("edge attributes", self.channels, rows.value, bag.limits[1])
+        _check("edge attributes", self.channels, rows.value, bag.limits[1], "edge_attr", self.names[0])
         return self.encoded(rows, marks)
 
 

@@ -46,6 +46,8 @@ class Arrays:
         return new
 
     def to(self: T, device: Any, non_blocking: bool = False) -> T:
+        if isinstance(device, torch.dtype):  # which most arrays, being indices, could not have
+            raise TypeError(f"Expected a device to move a plan to, got {device}: make the plan with a model in that precision")
         return self.map(lambda t: t if t.is_meta else t.to(device, non_blocking=non_blocking))
 
     def pin_memory(self: T) -> T:

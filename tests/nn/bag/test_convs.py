@@ -173,6 +173,7 @@ def test_update_reads_the_receiving_rows() -> None:
         (pyg.GINConv(nn.Linear(4, 4), flow="target_to_source"), "flow='source_to_target'"),
         (pyg.SAGEConv(4, 4, aggr="lstm"), "Expected aggregations"),
         (nn.Linear(4, 4), "Expected a PyG conv"),
+        (pyg.RGCNConv(4, 4, 2), r"^RGCNConv needs 'edge_type': bag.propagate\(conv, h, edge_type=...\)"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, nn.Module) else "",
 )  # fmt: skip

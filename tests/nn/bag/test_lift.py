@@ -268,12 +268,20 @@ class Sorts(Counting):
         return self.pool(self.conv(x, edge_index), batch)
 
 
+@pytest.mark.parametrize("make", [pyg.GIN, pyg.GCN, pyg.GraphSAGE, pyg.GAT])
+def test_a_model_without_columns_for_the_mark(make: Any) -> None:
+    with pytest.raises(ValueError, match=r"^Expected G\w+ to take 4 columns, .*, got one that takes 3: .* 3 \+ 1 wide$"):
+        make_plan(_graphs(), enfa.NodeMarking(), lift(make(3, 8, 2, 1), pool="sum"))
+    with pytest.raises(RuntimeError, match="cannot be multiplied"):  # wrong in another way
+        make_plan(_graphs(), enfa.NodeMarking(), lift(make(7, 8, 2, 1), pool="sum"))
+
+
 @pytest.mark.parametrize(
     ("make", "options", "sentence"),
     [
         (Counting, {}, r"reads the edge list by itself \(size\)"),
         (Unpooled, {}, "Expected a model that pools its nodes, got Unpooled"),
-        (Norms, {}, "reads the batch vector by itself"),
+        (Norms, {}, "Expected no norm with statistics per graph on Rows, .*, got GraphNorm: use torch.nn.BatchNorm1d"),
         (Sorts, {}, "Expected a sum, mean, maximum.* got SortAggregation"),
         (Squared, {"pool": "sum"}, "Expected a row for every node from Squared"),
         (lambda ins: pyg.GIN(ins, 4, 2, 2, jk="lstm"), {"pool": "sum"}, "lstm is not known to act on each row by itself"),

@@ -10,7 +10,7 @@ import pytest
 import torch
 from bag_models import Context, Molecules, Net
 from torch import Tensor, nn
-from torch_geometric.nn import GINConv
+from torch_geometric.nn import GIN, GINConv
 
 import enfa
 from enfa.testing import random_graphs
@@ -76,10 +76,49 @@ def test_refuses_what_it_cannot_do() -> None:
         enfa.make_plan([], enfa.NodeMarking(), Net(), "fll")
     with pytest.raises(TypeError, match=r"Expected an enfa.Policy such as enfa.NodeMarking\(\), got 'mark'"):
         enfa.make_plan(GRAPHS, "mark", Net())  # type: ignore[arg-type]
+    for wrong, got in ((Net(), "Net"), (enfa.NodeMarking, "the class NodeMarking")):
+        for make in (enfa.make_plan, enfa.compile):
+            with pytest.raises(TypeError, match=rf"^Expected an enfa.Policy such as enfa.NodeMarking\(\), got {got}$"):
+                make(GRAPHS, wrong, enfa.NodeMarking())
     with pytest.raises(ValueError, match="Expected at least one graph"):
         enfa.make_plan([], enfa.NodeMarking(), Net())
     with pytest.raises(ValueError, match=r"Expected graphs with 'edge_attr', because the model reads it, got none"):
         enfa.make_plan(random_graphs(3, 5, channels=[3, 2]), enfa.NodeMarking(), Molecules())
+
+
+class _Two(nn.Module):
+    def forward(self, bag: enfa.Bag, temperature: float) -> Tensor:
+        return bag.pool(bag.pool(bag.x)) / temperature
+
+
+@pytest.mark.parametrize("make", [enfa.make_plan, enfa.compile])
+def test_a_model_for_graphs_is_to_be_lifted(make: Callable) -> None:
+    policy = enfa.NodeMarking()
+    with pytest.raises(TypeError, match=r"^Expected a model with forward\(bag\), got GIN with .*: use enfa.lift\(model\)$"):
+        make(GRAPHS, policy, GIN(3, 4, 2))
+    with pytest.raises(TypeError, match=r"^Expected a model with forward\(bag\), got _Two with forward\(bag, temperature\)$"):
+        make(GRAPHS, policy, _Two())
+
+
+@pytest.mark.parametrize(
+    ("model", "channels"),
+    [
+        (Net(), 3),
+        (enfa.DSGNN(3, 4, 2, 2), 3),
+        (enfa.DSGNN([3, 2], 4, 2, 2), [3, 2]),
+        (enfa.ESAN([3, 2], 4, 2, 2, conv="gine", edge_channels=[2]), [3, 2]),
+        (enfa.lift(GIN(3 + 1, 4, 2), pool="sum"), 3),
+    ],
+)
+@pytest.mark.parametrize("kind", ["full", "distinct"])
+def test_model_and_plan_on_different_devices(model: nn.Module, channels: Any, kind: str) -> None:
+    """Those without a GPU have the device "meta" to forget it on."""
+    graphs = random_graphs(3, 5, seed=1, channels=channels, edge_channels=[2])
+    plan = enfa.make_plan(graphs, enfa.NodeMarking(), model, kind)
+    away = copy.deepcopy(model).to("meta")
+    with pytest.raises(RuntimeError, match=r"^Expected model and plan on one device, got .* on meta and .* plan.to\('meta'\)$"):
+        away(plan)
+    assert model(plan).isfinite().all()
 
 
 def test_printed_in_three_lines() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+import torch_geometric.nn as pyg
 from bag_models import Between, Context, Knowledge, Net
 from torch import Tensor, nn
 from torch_geometric.data import Data
@@ -152,6 +153,58 @@ def test_a_failing_model_is_left_in_training() -> None:
     with pytest.raises(TypeError, match=r"^mean .*mixes rows"):
         enfa.make_plan(random_graphs(3, 5), enfa.NodeMarking(), model)
     assert model.training
+
+
+class _Asks(nn.Module):
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def forward(self, bag: enfa.Bag) -> Tensor:
+        return getattr(bag, self.name)
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        (
+            "edge_index",
+            r"one of x, .*, got 'edge_index': pass messages with bag.propagate\(conv, h\), or use enfa.lift",
+        ),
+        ("propogate", r"one of x, .*, got 'propogate' \(did you mean 'propagate'\?\)$"),
+    ],
+)
+def test_what_a_bag_does_not_have(name: str, sentence: str) -> None:
+    """While a model is traced, and on a plan."""
+    graphs, policy = random_graphs(3, 5), enfa.NodeMarking()
+    plan = enfa.make_plan(graphs, policy, Net())
+    for run in (lambda: trace(_Asks(name), graphs, policy), lambda: getattr(plan, name)):
+        with pytest.raises(AttributeError, match=f"^Expected what a model asks of a bag to be {sentence}"):
+            run()
+    assert not hasattr(plan, name) and hasattr(plan, "propagate")
+    assert str(copy.deepcopy(plan)) == str(plan)
+
+
+def test_a_property_of_a_bag_that_fails_says_why() -> None:
+    plan = enfa.make_plan(random_graphs(3, 5), enfa.NodeMarking(), Net())
+    plan.x_rows = None  # type: ignore[assignment]
+    with pytest.raises(AttributeError, match="'NoneType' object has no attribute"):
+        plan.x  # noqa: B018
+
+
+@pytest.mark.parametrize("norm", [pyg.GraphNorm(4), pyg.InstanceNorm(4), nn.InstanceNorm1d(4), pyg.LayerNorm(4)])
+def test_norms_per_graph_are_refused_by_name(norm: nn.Module) -> None:
+    class Normed(nn.Module):
+        def forward(self, bag: enfa.Bag) -> Tensor:
+            return bag.pool(bag.pool(self.norm(bag.x)))
+
+    model, graphs, policy = Normed(), random_graphs(3, 5, channels=4), enfa.NodeMarking()
+    model.norm = norm
+    with pytest.raises(TypeError, match=rf"norm with statistics per graph on Rows, .* got {type(norm).__name__}.*: use torch"):
+        trace(model, graphs, policy)
+    for fine in (nn.BatchNorm1d(4), nn.LayerNorm(4), pyg.LayerNorm(4, mode="node")):
+        model.norm = fine
+        trace(model, graphs, policy)
 
 
 def test_lazy_modules_are_made_by_tracing() -> None:

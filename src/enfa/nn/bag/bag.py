@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +25,8 @@ __all__ = ["Bag"]
 
 POOLS = ("sum", "mean", "max", "softmax")
 TARGETS = {"pairs": ("subgraphs",), "subgraphs": ("graphs", "nodes"), "nodes": ("graphs",)}  # of pools; the first by default
+READ = ("x", "x_cat", "mark", "degree", "edge_attr", "edge_mark", "graph_attr")
+VERBS = ("propagate", "across", "root", "diagonal", "pool", "spread", "each")
 
 
 class Bag(Plan):
@@ -35,6 +37,16 @@ class Bag(Plan):
     that is a number, or a tensor of one shape in all of them, beside features, edges and ``y``. What is as long as each graph
     has nodes, or edges, is no such attribute; [1, ...] always is (:func:`enfa.graphs.attributes.graph_attributes`).
     """
+
+    if not TYPE_CHECKING:  # for which there is nothing else
+
+        def __getattr__(self, name: str) -> Any:
+            """Of what there is not: an error that says what there is."""
+            if name.startswith("__") or hasattr(type(self), name):  # a property that failed says why
+                return object.__getattribute__(self, name)
+            graphs = ": pass messages with bag.propagate(conv, h), or use enfa.lift(model) for a model that takes graphs"
+            error = unknown("what a model asks of a bag", name, (*READ, *VERBS))
+            raise AttributeError(f"{error}{graphs if name in ('edge_index', 'batch') else ''}")
 
     def _rows(self, value: Tensor, number: int) -> Rows:
         return Rows(value, self, number)

@@ -92,8 +92,14 @@ def _takes_pairs(parameter: inspect.Parameter) -> bool:
 def _by_relation(conv: Any, new: Any, x: Any, edge_index: EdgeList, edge_type: Rows | None = None) -> Rows:
     """RGCNConv.forward, which adds the relations up into a tensor of zeros, of no table's rows."""
     x = x[0] if isinstance(x, tuple) else x
-    if conv.num_blocks is not None or not isinstance(x, Rows) or not x.is_floating_point() or edge_type is None:
-        raise TypeError(f"Expected {type(conv).__name__} without blocks, on floating-point Rows, with edge_type, got otherwise")
+    name = type(conv).__name__
+    if edge_type is None:
+        raise TypeError(f"{name} needs 'edge_type': bag.propagate(conv, h, edge_type=...), made from bag.edge_attr")
+    if conv.num_blocks is not None:
+        raise TypeError(f"Expected {name} without blocks, got num_blocks={conv.num_blocks}: use FastRGCNConv")
+    if not isinstance(x, Rows) or not x.is_floating_point():
+        got = f"Rows of {x.dtype}" if isinstance(x, Rows) else type(x).__name__
+        raise TypeError(f"Expected floating-point Rows for {name}, got {got}: embed them first")
     weight: Tensor = conv.weight
     if conv.num_bases is not None:
         weight = (conv.comp @ weight.view(conv.num_bases, -1)).view(conv.num_relations, conv.in_channels_l, conv.out_channels)

@@ -88,7 +88,11 @@ class Lifted(Captures):
         if torch.compiler.is_compiling():  # it would take stand-ins for an edge list and a batch vector for tensors
             return torch.compiler.disable(self.forward)(bag)
         batch = NodeBatch.of(bag, self.bag_pool if self.head == "graph" else None)
-        out = run_view(self.model, **self._arguments(bag, batch))
+        try:
+            out = run_view(self.model, **self._arguments(bag, batch))
+        except RuntimeError as error:
+            self._check_width(bag, error)
+            raise
         if isinstance(out, Rows) and out.kind == "pairs":
             if self.pool is None:
                 raise ValueError(
@@ -107,6 +111,15 @@ class Lifted(Captures):
             name = type(self.model).__name__
             raise TypeError(f"Expected {name} to return one tensor, a row for each of its graphs, got {type(out).__name__}")
         return out
+
+    def _check_width(self, bag: Bag, error: RuntimeError) -> None:
+        """Whether a model that failed was made for features without the marks beside them."""
+        features, marks = bag.x_rows.shape[1] - len(bag.categories), bag.mark_rows.shape[1]
+        if self.marks == "concat" and f"x{features + marks} and {features}x" in str(error):
+            raise ValueError(
+                f"Expected {type(self.model).__name__} to take {features + marks} columns, features and mark side by side, "
+                f"got one that takes {features}: make its input {features} + {marks} wide"
+            ) from error
 
     def _arguments(self, bag: Bag, batch: NodeBatch) -> dict[str, Any]:
         given: dict[str, Any] = {"x": self._features(bag), "edge_index": EdgeList.of(bag, 0)}

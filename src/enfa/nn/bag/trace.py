@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from enfa.edits.check import edits_by
 from enfa.graphs import GraphSet, check_graphs
 from enfa.graphs.attributes import graph_attributes
 from enfa.nn.bag.bag import Bag
+from enfa.nn.convs.exact import check_norm
 from enfa.nn.cuda.boxes import put_back
 from enfa.nn.rowwise.rows import Rows
 from enfa.plan.arrays import tensor
@@ -140,10 +142,25 @@ def traced(model: nn.Module, graphs: GraphSet, policy: Policy, graph_attr: dict[
     bag = in_precision_of(model, bag if device.type == "cpu" else bag.to(device))
     bag.written, bag.policy, bag.needs, bag.of_graph = written, repr(policy), set(), torch.zeros_like(bag.feature)
     bag.dropout = bag.loopless = bag.apart = bag.counted = False
-    with _as_it_was(model), _without_backward_hooks(), torch.no_grad(), torch.random.fork_rng(devices=[]):
+    with _as_it_was(model), _checked_modules(), torch.no_grad(), torch.random.fork_rng(devices=[]):
         model.eval()
-        _check_output(model(bag), type(model).__name__)
+        try:
+            out = model(bag)
+        except TypeError as error:
+            _check_takes_a_bag(model, error)
+            raise
+        _check_output(out, type(model).__name__)
     return bag
+
+
+def _check_takes_a_bag(model: nn.Module, error: TypeError) -> None:
+    """Whether a model that failed takes something else than a bag: ``forward(x, edge_index)``, say."""
+    given = inspect.signature(model.forward).parameters.values()
+    needed = [p.name for p in given if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if len(needed) > 1:
+        lifted = ": use enfa.lift(model)" if "edge_index" in needed else ""
+        name = type(model).__name__
+        raise TypeError(f"Expected a model with forward(bag), got {name} with forward({', '.join(needed)}){lifted}") from error
 
 
 @contextmanager
@@ -183,11 +200,14 @@ def _parts(module: nn.Module) -> set[str]:
 
 
 @contextmanager
-def _without_backward_hooks() -> Iterator[None]:
-    """Refuse modules with such hooks that are called on Rows: PyTorch would not run them, because Rows are no tensors."""
+def _checked_modules() -> Iterator[None]:
+    """Refuse norms per graph on Rows, and backward hooks of modules there: PyTorch runs none, as Rows are no tensors."""
 
     def check(module: nn.Module, args: tuple[Any, ...]) -> None:
-        if (module._backward_hooks or module._backward_pre_hooks) and any(isinstance(arg, Rows) for arg in args):
+        if not any(isinstance(arg, Rows) for arg in args):
+            return
+        check_norm(module)
+        if module._backward_hooks or module._backward_pre_hooks:
             raise TypeError(
                 f"{type(module).__name__} has a backward hook, but computes rows that stand for many: which ones, and so their "
                 f"gradients, depend on the plan. Remove it, or hook what acts on whole graphs, behind the last pool"

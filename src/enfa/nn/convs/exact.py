@@ -7,11 +7,11 @@ one row, or of one row and the multiset of its messages: neither of their order 
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.dropout import _DropoutNd
-from torch_geometric.nn import BatchNorm, aggr
+from torch_geometric.nn import BatchNorm, GraphNorm, InstanceNorm, LayerNorm, aggr
 
 from enfa.nn.ops.norm import CountedBatchNorm
 
-__all__ = ["AGGREGATIONS", "check_exact"]
+__all__ = ["AGGREGATIONS", "check_exact", "check_norm"]
 
 # Functions of the multiset of messages, their gradients too. A maximum gives equal parts to all that attain it. Not among
 # them, for one: a quantile, whose gradient goes to whichever of several equal messages happens to be sorted first.
@@ -52,6 +52,17 @@ def check_exact(module: nn.Module) -> None:
         if id(part) not in within and (isinstance(part, _SEQUENCES) or _is_attention(part)):
             raise ValueError(f"{name} lets rows see each other, but which rows stand beside each other depends on the plan")
         _check_random(part, name)
+
+
+def check_norm(module: nn.Module) -> None:
+    """Refuse a norm of each graph by itself that is called on Rows, which would say what it fails at, and not why."""
+    whole = type(module) is LayerNorm and module.mode == "graph"
+    if whole or type(module) in (GraphNorm, InstanceNorm, nn.InstanceNorm1d):
+        name = type(module).__name__ + ("(mode='graph')" if whole else "")
+        raise TypeError(
+            f"Expected no norm with statistics per graph on Rows, which graphs share, got {name}: use torch.nn.BatchNorm1d, "
+            f"whose statistics plans count, or torch.nn.LayerNorm"
+        )
 
 
 def _allowed(part: nn.Module) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
+from torch import Tensor
 
-__all__ = ["check_gradients", "name_of", "refuse"]
+__all__ = ["check_devices", "check_gradients", "name_of", "refuse"]
 
 _POOL = "use bag.pool(h, {!r}) over nodes or subgraphs, or dim=-1 over channels"
 _OUT = "bag.pool and bag.each give ordinary tensors"
@@ -42,6 +44,16 @@ def refuse(func: Any, why: str = "is not known to act on each row by itself", in
         f"{name} {why}, and a row stands for many (subgraph, node) pairs, so plans would give different results: "
         f"{instead or _INSTEAD.get(name, _ALONE)}"
     )
+
+
+def check_devices(plan: torch.device, tensors: Iterable[Any]) -> None:
+    """Refuse weights of a model on another device than the plan's."""
+    for tensor in tensors:
+        if isinstance(tensor, Tensor) and tensor.device != plan and tensor.ndim:  # single numbers may be on the CPU
+            raise RuntimeError(
+                f"Expected model and plan on one device, got the model on {tensor.device} and the plan on {plan}: use "
+                f"plan.to({str(tensor.device)!r})"
+            )
 
 
 def check_gradients() -> None:

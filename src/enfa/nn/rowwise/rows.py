@@ -16,7 +16,7 @@ from weakref import ref
 import torch
 from torch import Tensor
 
-from enfa.nn.rowwise.refusal import check_gradients, refuse
+from enfa.nn.rowwise.refusal import check_devices, check_gradients, refuse
 from enfa.nn.rowwise.sharing import MAY_SHARE, note_sharing
 
 if TYPE_CHECKING:
@@ -183,7 +183,12 @@ class Rows:
         handler, name = found
         if kwargs and kwargs.get("out") is not None:
             raise refuse(func, "with out= writes into a tensor", "leave out= away")
-        result = handler(func, name, args, kwargs)
+        try:
+            result = handler(func, name, args, kwargs)
+        except RuntimeError:
+            for rows in (arg for arg in args if isinstance(arg, Rows)):
+                check_devices(rows.device, (*args, *kwargs.values()))
+            raise
         if name in MAY_SHARE:
             note_sharing(args[0] if args else kwargs.get("input"), result)
         return result
