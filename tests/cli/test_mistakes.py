@@ -83,6 +83,7 @@ def test_wrong_settings(tmp_path: Path, write: Callable[..., Path]) -> None:
     refused(tmp_path, "There is no config file", "train", tmp_path / "none.yaml")
     refused(tmp_path, "Expected conv to be one of", "train", write(), "conv=gim", "--no-progress")
     refused(tmp_path, "did you mean 'node_marking'?", "train", write(), "policy=node_markin", "--no-progress")
+    refused(tmp_path, "got node_marking: use neighbor_marking", "train", write(), "model=i2gnn", "--no-progress")
     refused(tmp_path, "has folds 0 to 9, got fold 10", "train", write(), "fold=10", "--no-progress")
     refused(tmp_path, "devices=2, PyTorch sees 0", "train", write(), "devices=2", "accelerator=gpu", "--no-progress")
     refused(tmp_path, "numbers such as 0-9", "sweep", write(), "--folds", "a-b")

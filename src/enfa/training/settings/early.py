@@ -2,12 +2,14 @@
 
 from enfa.datasets.known import check_known
 from enfa.edits.policies import policy_from
+from enfa.nn.models.registry import check_policy
 from enfa.training.settings.config import Config
 
 __all__ = ["check_early"]
 
 
 def check_early(config: Config) -> None:
-    """Refuse a dataset or a policy that does not exist, and parameters that the policy does not take."""
+    """Refuse a dataset or a policy that does not exist, parameters that the policy does not take, and a model that is not made
+    for it."""
     check_known(config.dataset, config.root)
-    policy_from(config.policy, **config.policy_params)
+    check_policy(config.model, policy_from(config.policy, **config.policy_params))
