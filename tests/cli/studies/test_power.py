@@ -58,6 +58,12 @@ def test_sr25_by_i2gnn(shared_data: Path) -> None:
     assert json.loads(result.stdout)["counts"]["all"][-1] == 15
 
 
+def test_sr25_is_checked_as_in_training(sample: Path) -> None:
+    (sample.parent / "SR25.npz").write_bytes(sample.read_bytes())
+    result = _run("SR25", "--root", str(sample.parent))
+    assert result.exit_code == 2 and "expected 15 graphs of 25 nodes" in result.output
+
+
 def test_json_and_picture(sample: Path, tmp_path: Path) -> None:
     picture = tmp_path / "power.svg"
     result = _run(str(sample), "--pairs", "--layers", "2", "--json", "--plot", str(picture), "--policy", "edge-deletion")

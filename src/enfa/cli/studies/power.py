@@ -27,7 +27,7 @@ def graphs_of(dataset: str, root: Path) -> tuple[str, list[Data], tuple[str, ...
     if dataset == "BREC":
         data = load_brec(root)
         return data.name, data.graphs, data.tabled
-    path = root / "SR25.npz" if dataset == "SR25" else Path(dataset)
+    path = Path(dataset)
     if path.suffix == ".npz":
         if not path.is_file():
             raise FileNotFoundError(f"{path}: no such file")
