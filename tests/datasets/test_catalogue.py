@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from enfa.datasets import from_npz, load, names
+from enfa.datasets import from_npz, load, load_brec, names
 from enfa.datasets.official import fetch
 
 
@@ -49,6 +49,17 @@ def test_missing_files_are_asked_for(tmp_path: Path, name: str, file: str) -> No
     with pytest.raises(FileNotFoundError, match=f"^{name} needs .* in {tmp_path / file}: not there"):
         load(name, tmp_path)
     assert list(tmp_path.iterdir()) == []
+    with pytest.raises(FileNotFoundError) as caught:
+        load(name, tmp_path / "nowhere")
+    npz = tmp_path / "nowhere" / f"{name.replace('-', '_')}.npz"
+    for part in (f"There is no folder {npz.parent}. ", f"The one file {npz} would do", "root=FOLDER", "--root FOLDER"):
+        assert part in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["ZINC", "ZINC-full", "counting", "SR25", "BREC"])
+def test_files_that_must_be_made_are_described(tmp_path: Path, name: str) -> None:
+    with pytest.raises(FileNotFoundError, match=r"docs/datasets.md says what it holds.*root=FOLDER .*--root FOLDER"):
+        load_brec(tmp_path) if name == "BREC" else load(name, tmp_path)
 
 
 def _arrays() -> dict[str, Any]:

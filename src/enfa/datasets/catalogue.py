@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from enfa.datasets.benchmark import Benchmark
-from enfa.datasets.known import NPZ_NAMES, check_known, compact_file, has_raw
+from enfa.datasets.known import NPZ_NAMES, check_known, compact_file, elsewhere, has_raw
 from enfa.datasets.official.compact import from_compact
 from enfa.datasets.official.csl import load_csl
 from enfa.datasets.official.graphsat import load_graphsat
@@ -48,6 +48,9 @@ edge_channels=None, num_folds=5)
     check_known(name, root)
     if name not in (*NPZ_NAMES, "CSL") and compact_file(name, root).is_file() and not has_raw(name, root):
         return from_compact(name, root, use_node_attr=use_node_attr)
-    if name in readers:
-        return readers[name]()
-    return load_tu(name, root, use_node_attr)
+    try:
+        return readers[name]() if name in readers else load_tu(name, root, use_node_attr)
+    except FileNotFoundError as error:
+        if error.filename is not None or name in NPZ_NAMES:  # the system's own; those who say it themselves
+            raise
+        raise FileNotFoundError(f"{error} {elsewhere(name, root)}") from error

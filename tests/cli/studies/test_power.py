@@ -75,6 +75,7 @@ def test_json_and_picture(sample: Path, tmp_path: Path) -> None:
 def test_mistakes(sample: Path) -> None:
     for arguments, sentence in (
         (["nothing.npz"], "nothing.npz: no such file"), (["BREC", "--root", str(sample.parent)], "BREC.npz: not there"),
+        (["SR25", "--root", "/nowhere"], "There is no folder /nowhere. "),
         ([str(sample), "--model", "dsss"], "did you mean 'dss'"),
         ([str(sample), "--model", "i2gnn", "--policy", "node_marking"], "got node_marking: use neighbor_marking"),
         ([str(sample), "--plot", "power.txt"], "Expected a file ending in"),
