@@ -12,4 +12,8 @@ def check_early(config: Config) -> None:
     """Refuse a dataset or a policy that does not exist, parameters that the policy does not take, and a model that is not made
     for it."""
     check_known(config.dataset, config.root)
+    name, *params = config.policy.split(":")
+    if params:
+        instead = " ".join([f"policy={name}", *(f"policy_params.{param}" for param in params)])
+        raise ValueError(f"Expected a policy's name, and parameters in policy_params, got {config.policy!r}: write {instead}")
     check_policy(config.model, policy_from(config.policy, **config.policy_params))
