@@ -13,8 +13,9 @@ from enfa.datasets import Benchmark, from_npz, load
 from enfa.datasets.known import compact_file, is_table
 from enfa.datasets.official.compact import from_compact
 from enfa.edits import Policy, policy_from
+from enfa.edits.made_for import own_policy
 from enfa.graphs.names import unknown
-from enfa.nn.models.registry import MODELS, own_policy
+from enfa.nn.models.registry import MODELS
 from enfa.report.extra import need_matplotlib
 
 __all__ = ["check_picture", "dataset_of", "default_policy", "layers_of", "policy_of", "words"]

@@ -6,9 +6,10 @@ from typing import Any
 from torch import nn
 
 from enfa.edits import Policy
+from enfa.edits.made_for import check_policy
 from enfa.graphs import GraphSet
 from enfa.graphs.names import unknown
-from enfa.nn.models.registry import MODELS, check_policy
+from enfa.nn.models.registry import MODELS
 
 __all__ = ["MODELS", "model_class"]
 

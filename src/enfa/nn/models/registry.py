@@ -6,15 +6,10 @@ from collections.abc import Iterator, MutableMapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from enfa.edits.policies import POLICIES
-from enfa.edits.policies.chosen import Chosen
-from enfa.edits.policies.neighbor_marking import NeighborMarking
-from enfa.edits.policy import Policy
-
 if TYPE_CHECKING:
     from torch import nn
 
-__all__ = ["DEFAULTS", "MODELS", "check_policy", "own_policy"]
+__all__ = ["DEFAULTS", "MODELS"]
 
 # Arguments that several models have are called what SubgraphGNN calls them; others are a config's model_params.
 _CLASSES = {
@@ -46,31 +41,6 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 }
 """What the constructors have for the arguments that a config may leave to them; None where they do not take one. A config is
 checked before PyTorch is imported, so they are written down here, too; a test compares both."""
-
-
-# Policies of models that are made for one, as commands take them; the hops are those of most of the authors' settings.
-_MADE_FOR = {
-    "ngnn": "ego_nets:hops=3:mark=distances",
-    "id_gnn": "ego_nets:hops=3:mark=true",
-    "gnn_ak": "ego_nets:hops=3:mark=distances",
-    "i2gnn": "neighbor_marking:hops=3",
-}
-
-
-def own_policy(model: str) -> str:
-    """The policy that a model is studied under where none is named."""
-    return _MADE_FOR.get(model, "node_marking")
-
-
-def check_policy(model: str, policy: Policy) -> None:
-    """Refuse I²-GNN where no neighbours are marked: it would run, but as another model. One's own policies may mark them."""
-    inner = policy
-    while isinstance(inner, Chosen):
-        inner = inner.policy
-    if model == "i2gnn" and type(inner) in POLICIES.values() and not isinstance(inner, NeighborMarking):
-        raise ValueError(
-            f"Expected a policy that marks a node and one of its neighbours for i2gnn, got {inner.name()}: use neighbor_marking"
-        )
 
 
 class _Models(MutableMapping[str, "type[nn.Module]"]):

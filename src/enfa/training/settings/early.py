@@ -1,8 +1,8 @@
 """What can be seen to be wrong with a run before PyTorch is imported, which takes seconds."""
 
 from enfa.datasets.known import check_known
+from enfa.edits.made_for import check_policy
 from enfa.edits.policies import policy_from
-from enfa.nn.models.registry import check_policy
 from enfa.training.settings.config import Config
 
 __all__ = ["check_early"]
