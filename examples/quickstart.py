@@ -1,6 +1,6 @@
-"""Train DS-GNN on PROTEINS with node marking, from the raw files of the TU collection.
+"""Train DS-GNN on PROTEINS with node marking, from the raw files of the TU collection or one .npz file.
 
-python examples/quickstart.py [FOLDER]     # FOLDER/PROTEINS/raw/PROTEINS_A.txt, ...; downloaded if missing
+python examples/quickstart.py [FOLDER]     # FOLDER/PROTEINS/raw/PROTEINS_A.txt, ..., or FOLDER/PROTEINS.npz; else downloaded
 """
 
 import sys

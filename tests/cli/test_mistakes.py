@@ -83,12 +83,41 @@ def test_wrong_settings(tmp_path: Path, write: Callable[..., Path]) -> None:
     refused(tmp_path, "There is no config file", "train", tmp_path / "none.yaml")
     refused(tmp_path, "Expected conv to be one of", "train", write(), "conv=gim", "--no-progress")
     refused(tmp_path, "did you mean 'node_marking'?", "train", write(), "policy=node_markin", "--no-progress")
+    refused(tmp_path, "got node_marking: use neighbor_marking", "train", write(), "model=i2gnn", "--no-progress")
+    policy = "policy=ego_nets:hops=2:mark=true"
+    said = "got 'ego_nets:hops=2:mark=true': write policy=ego_nets policy_params.hops=2 policy_params.mark=true"
+    refused(tmp_path, said, "train", write(), policy, "--no-progress")
     refused(tmp_path, "has folds 0 to 9, got fold 10", "train", write(), "fold=10", "--no-progress")
     refused(tmp_path, "devices=2, PyTorch sees 0", "train", write(), "devices=2", "accelerator=gpu", "--no-progress")
     refused(tmp_path, "numbers such as 0-9", "sweep", write(), "--folds", "a-b")
     for threads in (0, -1):
         message = f"Expected threads >= 1, or null for as many as there are cores, got {threads}"
         refused(tmp_path, message, "train", write(), f"threads={threads}")
+
+
+def test_a_dataset_where_a_config_is_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused(tmp_path, "CEXP is a dataset: write 'dataset: CEXP' into a .yaml file", "train", "CEXP")
+    monkeypatch.chdir(Path(__file__).parents[2])
+    refused(tmp_path, "CSL is a dataset: name one of configs/CSL-ds-nm.yaml, configs/CSL-dss-nm.yaml", "train", "CSL")
+
+
+def test_settings_as_options(tmp_path: Path, write: Callable[..., Path]) -> None:
+    for option, said in (
+        ("--epochs", "No such option: --epochs. It is a setting: epochs=VALUE"), ("--batch-size", "batch_size=VALUE"),
+        ("--epoch", "No such option: --epoch"),
+    ):  # fmt: skip
+        result = CliRunner().invoke(app, ["train", str(write()), option, "2"])
+        text = " ".join(result.output.replace("│", " ").split())
+        assert result.exit_code == 2 and said in text, text
+    assert "lr=VALUE" in CliRunner().invoke(app, ["sweep", str(write()), "--lr", "2"]).output
+    result = CliRunner().invoke(app, ["inspect", str(tmp_path / "d.npz"), "--epochs", "2"])
+    assert result.exit_code == 2 and "setting" not in result.output
+
+
+def test_an_ensemble_where_one_run_is_wanted(tmp_path: Path) -> None:
+    (tmp_path / "ensemble.json").write_text('{"runs": ["fold-0-seed-0", "fold-0-seed-1"]}')
+    refused(tmp_path, f"name one of its runs, such as {tmp_path / 'fold-0-seed-0'}", "test", tmp_path)
 
 
 @pytest.mark.parametrize("text", ["[1", "{a", "'x", "!!python/name:os.system", "a: b: c", "@", "&x *y"])

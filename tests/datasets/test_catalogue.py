@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from enfa.datasets import from_npz, load, names
+from enfa.datasets import from_npz, load, load_brec, names
 from enfa.datasets.official import fetch
 
 
@@ -49,6 +49,52 @@ def test_missing_files_are_asked_for(tmp_path: Path, name: str, file: str) -> No
     with pytest.raises(FileNotFoundError, match=f"^{name} needs .* in {tmp_path / file}: not there"):
         load(name, tmp_path)
     assert list(tmp_path.iterdir()) == []
+    with pytest.raises(FileNotFoundError) as caught:
+        load(name, tmp_path / "nowhere")
+    npz = tmp_path / "nowhere" / f"{name.replace('-', '_')}.npz"
+    for part in (f"There is no folder {npz.parent}. ", f"The one file {npz} would do", "root=FOLDER", "--root FOLDER"):
+        assert part in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["ZINC", "ZINC-full", "counting", "SR25", "BREC"])
+def test_files_that_must_be_made_are_described(tmp_path: Path, name: str) -> None:
+    with pytest.raises(FileNotFoundError, match=r"docs/datasets.md says what it holds.*root=FOLDER .*--root FOLDER"):
+        load_brec(tmp_path) if name == "BREC" else load(name, tmp_path)
+
+
+def _arrays() -> dict[str, Any]:
+    """Two graphs: an edge, and a node."""
+    return {"num_nodes": [2, 1], "num_edges": [1, 0], "edges": [[0, 1]], "node_label": [0, 1, 4], "y": [0, 1]}
+
+
+@pytest.mark.parametrize(("name", "stem"), [("MUTAG", "MUTAG"), ("EXP", "EXP"), ("NOT-KNOWN", "NOT_KNOWN")])
+def test_one_file_of_arrays_will_do(tmp_path: Path, name: str, stem: str) -> None:
+    np.savez(tmp_path / f"{stem}.npz", **{**_arrays(), "node_label": [0, 1, 1]})
+    found = load(name, tmp_path)
+    assert (found.name, len(found), found.labels.tolist()) == (name, 2, [0, 1])
+    with pytest.raises(ValueError, match="attr"):
+        load(name, tmp_path, use_node_attr=True)
+
+
+def test_molecules_of_one_file_have_their_metric(data: Path) -> None:
+    found = load("ogbg-moltox21", data)
+    assert (found.metric, found.num_outputs) == ("rocauc", 12) and set(found.splits or {}) == {"train", "valid", "test"}
+
+
+def test_raw_files_come_first(tmp_path: Path) -> None:
+    np.savez(tmp_path / "NEW.npz", **_arrays())
+    raw = tmp_path / "NEW" / "raw"
+    raw.mkdir(parents=True)
+    assert len(load("NEW", tmp_path)) == 2  # an empty folder is no dataset
+    for part, text in (("A", "1, 2\n2, 1\n"), ("graph_indicator", "1\n1\n2\n3\n"), ("graph_labels", "0\n1\n1\n")):
+        (raw / f"NEW_{part}.txt").write_text(text)
+    assert len(load("NEW", tmp_path)) == 3
+
+
+def test_a_damaged_file_of_arrays_is_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "PROTEINS.npz", **{**_arrays(), "num_edges": [2, 0]})
+    with pytest.raises(ValueError, match="PROTEINS"):
+        load("PROTEINS", tmp_path)
 
 
 def test_downloads_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,6 +38,13 @@ def test_quickstart(run: Run, tmp_path: Path) -> None:
     assert "distinct: [" in said and "test accuracy 0." in said
 
 
+def test_quickstart_from_one_file_of_arrays(run: Run, tmp_path: Path) -> None:
+    if not (DATA / "PROTEINS.npz").is_file():
+        pytest.skip(f"no real data in {DATA} (set ENFA_DATA)")
+    (tmp_path / "PROTEINS.npz").symlink_to(DATA / "PROTEINS.npz")
+    assert "test accuracy 0." in run("quickstart.py", tmp_path, 1)
+
+
 def test_quickstart_without_data_says_what_is_missing(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("https_proxy", "http_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")

@@ -2,11 +2,12 @@
 
 import csv
 import shutil
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
-from known_graphs import ring, triangles_and_hexagon
+from known_graphs import graph_of, ring, triangles_and_hexagon
 from pages import ROOT
 from torch_geometric.data import Data
 from typer.testing import CliRunner
@@ -48,6 +49,13 @@ def brec(path: Path) -> None:
     write_npz(path, 400 * triangles_and_hexagon(), category=np.arange(400) % 2, categories=["Basic", "CFI"])
 
 
+def strongly_regular(path: Path) -> None:
+    """The graph of a Latin square, 15 times: cells that share a row, a column or a number."""
+    cells = [(i, j, (i + j) % 5) for i in range(5) for j in range(5)]
+    pairs = [(a, b) for a, b in combinations(range(25), 2) if any(x == y for x, y in zip(cells[a], cells[b]))]
+    write_npz(path, 15 * [graph_of(25, pairs)])
+
+
 def zinc_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twelve molecules of two atoms, half of them in the subset."""
     monkeypatch.setattr(zinc, "SIZES", {"ZINC": ("split_", (4, 1, 1)), "ZINC-full": ("full_", (10, 1, 1))})
@@ -87,7 +95,7 @@ def lay_out(page: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if page in ("README", "scale"):
         zinc_file(data / "ZINC.npz", monkeypatch)
     if page == "power":
-        write_npz(data / "SR25.npz", [ring(5), ring(6), *triangles_and_hexagon()])
+        strongly_regular(data / "SR25.npz")
     elif page == "scale":
         molecules(folder / "molecules.csv", "logp")
     elif page == "training":

@@ -48,6 +48,20 @@ def _command(name: str) -> Any:
     return typer.main.get_command(alone)
 
 
+def _name_setting(error: Any) -> None:
+    """Say of an unknown option that it is a setting, where it is one. ``error`` is click's; typer may have its own copy."""
+    option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
+    if option is None or context is None or not any(param.name in ("overrides", "configs") for param in context.command.params):
+        return
+    from dataclasses import fields
+
+    from enfa.training.settings.config import Config
+
+    name = option.lstrip("-").replace("-", "_")
+    if name in {field.name for field in fields(Config)}:
+        error.message, error.possibilities = f"No such option: {option}. It is a setting: {name}=VALUE", None
+
+
 class _Group(TyperGroup):
     """Imports the command that is called. Shows a user's mistake as one line and exits with 2, as for a misspelt option."""
 
@@ -74,6 +88,9 @@ class _Group(TyperGroup):
             # Text, not markup: messages are full of [brackets]
             Console(stderr=True).print(Text(f"Error: {line}", style="bold red"), soft_wrap=True)
             ctx.exit(2)
+        except Exception as error:
+            _name_setting(error)
+            raise
 
 
 app = typer.Typer(cls=_Group, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)

@@ -7,14 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from rich.console import Console
 
 from enfa.datasets import Benchmark, from_npz, load
 from enfa.datasets.known import compact_file, is_table
 from enfa.datasets.official.compact import from_compact
 from enfa.edits import Policy, policy_from
+from enfa.edits.made_for import own_policy
+from enfa.graphs.names import unknown
+from enfa.nn.models.registry import MODELS
 from enfa.report.extra import need_matplotlib
 
-__all__ = ["check_picture", "dataset_of", "layers_of", "policy_of", "words"]
+__all__ = ["check_picture", "dataset_of", "default_policy", "layers_of", "policy_of", "words"]
 
 PICTURES = (".png", ".pdf", ".svg")
 
@@ -53,6 +57,15 @@ def policy_of(text: str) -> Policy:
         raise ValueError(f"Expected a policy such as node_marking or ego_nets:hops=2, got {text!r}")
     values = {key: _yaml(value, text) for key, _, value in pairs}
     return policy_from(name.replace("-", "_"), **values)
+
+
+def default_policy(model: str, console: Console) -> str:
+    """The policy of a model where none was named; says which."""
+    if model not in MODELS:
+        raise unknown("the model", model, MODELS)
+    found = own_policy(model)
+    console.print(f"No --policy was given: {found}, which is the default for {model}.", markup=False, soft_wrap=True)
+    return found
 
 
 def _yaml(value: str, text: str) -> Any:

@@ -8,8 +8,8 @@ from pathlib import Path
 from enfa.datasets.official.fetch import ensure_tu
 
 __all__ = [
-    "COUNTING_NAMES", "NPZ_NAMES", "OGB_NAMES", "TU_NAMES", "ZINC_NAMES", "check_known", "compact_file", "is_table",
-    "names",
+    "COUNTING_NAMES", "NPZ_NAMES", "OGB_NAMES", "TU_NAMES", "ZINC_NAMES", "check_known", "compact_file", "elsewhere",
+    "has_raw", "is_table", "names",
 ]  # fmt: skip
 
 # fmt: off
@@ -41,6 +41,22 @@ def compact_file(name: str, root: str | Path) -> Path:
     """Where the ``.npz`` file of a benchmark would lie."""
     stem = "ZINC" if name in ZINC_NAMES else "counting" if name in COUNTING_NAMES else name.replace("-", "_")
     return Path(root) / f"{stem}.npz"
+
+
+def elsewhere(name: str, root: str | Path) -> str:
+    """For errors of missing data: what else would do, and how to name another folder."""
+    there = "" if Path(root).is_dir() else f"There is no folder {root}. "
+    return (
+        f"{there}The one file {compact_file(name, root)} would do (docs/datasets.md says what it holds); root=FOLDER of enfa "
+        f"train, or --root FOLDER of other commands, names another folder"
+    )
+
+
+def has_raw(name: str, root: str | Path) -> bool:
+    """Whether raw files of a benchmark lie where the official loaders put them."""
+    stem = name.replace("-", "_")
+    folders = (Path(root) / folder / "raw" for folder in (name, stem, f"{stem}_pyg"))
+    return any(folder.is_dir() and any(folder.iterdir()) for folder in folders)
 
 
 def is_table(path: str | Path) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 from torch import nn
 
 from enfa.edits import Policy
+from enfa.edits.made_for import check_policy
 from enfa.graphs import GraphSet
 from enfa.graphs.names import unknown
 from enfa.nn.models.registry import MODELS
@@ -22,6 +23,7 @@ def model_class(name: str, graphs: GraphSet, policy: Policy, width: int = 16, ou
     """Number of layers -> a model that reads what graphs and policy offer: edges, too, where they say something."""
     if name not in MODELS:
         raise unknown("the model", name, MODELS)
+    check_policy(name, policy)
     options: dict[str, Any] = {"mark_channels": policy.mark_channels}
     if graphs.edge_attr is not None or policy.edge_mark_channels:
         options["conv"] = "gine"

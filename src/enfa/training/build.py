@@ -147,10 +147,10 @@ def _check_level(config: Config, problem: Problem) -> None:
 
 
 def compile_for(
-    config: Config, graphs: Sequence[Data], model: nn.Module, progress: bool = False, level: str = "graph"
+    config: Config, graphs: Sequence[Data], model: nn.Module, progress: bool = False, level: str = "graph", **sharing: Any
 ) -> Compiled:
     """The whole bags, also where epochs draw from them. Rows that read several subgraphs depend on the draw: planned batch by
-    batch."""
+    batch. ``sharing``: how to compile into ``config.shards``, as :func:`enfa.compile` takes it."""
     draw, policy, apart = training_draw(config), make_policy(config), True
     if draw is not None:
         policy = draw.policy
@@ -162,7 +162,7 @@ def compile_for(
                 f"whole ones, got {config.model}, whose rows read all subgraphs of a bag"
             )
     if config.shards is not None:
-        return _in_shards(config, graphs, model, policy, progress, level, apart)
+        return _in_shards(config, graphs, model, policy, progress, level, apart, sharing)
     labels = None
     if level == "node":  # which graphs cannot have as their own
         labels, graphs = torch.cat([graph.y for graph in graphs]), [copy(graph) for graph in graphs]
@@ -176,8 +176,9 @@ def compile_for(
 
 
 def _in_shards(
-    config: Config, graphs: Sequence[Data], model: nn.Module, policy: Policy, progress: bool, level: str, apart: bool
-) -> ShardedDataset:
+    config: Config, graphs: Sequence[Data], model: nn.Module, policy: Policy, progress: bool, level: str, apart: bool,
+    sharing: dict[str, Any],
+) -> ShardedDataset:  # fmt: skip
     """What is not in the folder so far is compiled into it; whatever is there for something else is refused."""
     if level == "node":
         raise ValueError(f"Expected labels of graphs with shards={config.shards!r}, got labels of nodes: use cache")
@@ -188,9 +189,9 @@ def _in_shards(
         )
     assert config.shards is not None
     folder = Folder(config.shards)
-    sizes: dict[str, int | None] = {}
-    if MANIFEST in folder.names():  # shared out as it is there
+    given = {name: value for name, value in sharing.items() if value is not None}
+    if MANIFEST in folder.names() and not given.keys() & {"shards", "shard_size"}:  # shared out as it is there
         known = Manifest.read(folder)
-        sizes = {"shards": len(known.shards)} if known.size is None else {"shard_size": known.size}
-    compile_dataset(graphs, policy, model, out=config.shards, progress=progress, kind=config.plan, **sizes)
+        given |= {"shards": len(known.shards)} if known.size is None else {"shard_size": known.size}
+    compile_dataset(graphs, policy, model, out=config.shards, progress=progress, kind=config.plan, **given)
     return ShardedDataset.open(config.shards, config.shard_memory)

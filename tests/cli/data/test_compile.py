@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 import enfa
@@ -11,6 +12,7 @@ from enfa.batch.shards.folder import Folder
 from enfa.batch.shards.manifest import Manifest
 from enfa.cli.app import app
 from enfa.datasets import from_npz
+from enfa.training.settings.files import read_config
 
 
 @pytest.fixture
@@ -41,7 +43,35 @@ def test_a_file_is_compiled(file: Path, tmp_path: Path) -> None:
     assert compiled.y is not None and compiled.y.tolist() == [graph.y.tolist()[0] for graph in graphs[6:12]]
     assert run(*words)[0] == 0
     code, text = run(file, "--out", out, "--layers", 2, "--conv", "gine", "--shards", 4, "--workers", 1)
-    assert code == 2 and "holds shards of something else: delete the folder or choose another (another model)" in text
+    said = "holds shards of something else: delete the folder or choose another (another model: 3 rounds of messages, not 2)"
+    assert code == 2 and said in text
+    code, text = run(file, "--out", out, "--layers", 3, "--conv", "gin", "--shards", 4, "--workers", 1)
+    assert code == 2 and "(another model: a conv that reads edges, and one that does not)" in text
+
+
+def test_shards_of_a_config_are_those_of_its_training(file: Path, tmp_path: Path) -> None:
+    pytest.importorskip("lightning", reason="training needs the extra enfa[train]")
+    from enfa.training.run import prepare
+
+    config, out = tmp_path / "c.yaml", tmp_path / "out"
+    settings = {"dataset": str(file), "conv": "gine", "num_layers": 3, "jk": "concat", "readout": "mean", "accelerator": "cpu"}
+    config.write_text(yaml.safe_dump({**settings, "threads": 1}))
+    words = config, "num_layers=2", "--out", out, "--shard-size", 7, "--workers", 1, "--no-progress"
+    code, text = run(*words)
+    assert code == 0 and text.startswith("25 graphs in 4 shards, ") and text.endswith(str(out)), text
+    before = {path.name: path.stat().st_mtime_ns for path in out.glob("shard-*")}
+    prepare(read_config(config, ["num_layers=2", f"shards={out}"]))
+    assert {path.name: path.stat().st_mtime_ns for path in out.glob("shard-*")} == before
+    with pytest.raises(ValueError, match="another model: conv, readout, bag or jk differ"):
+        prepare(read_config(config, ["num_layers=2", "jk=last", f"shards={out}"]))
+    with pytest.raises(ValueError, match="another model: one with dropout, and one without"):
+        prepare(read_config(config, ["num_layers=2", "dropout=0.5", f"shards={out}"]))
+    for more, said in ((["--layers", 3], "Expected num_layers=VALUE beside a config, got --layers"),
+                       (["--root", tmp_path], "Expected root=VALUE")):  # fmt: skip
+        code, text = run(*words, *more)
+        assert code == 2 and said in text, text
+    code, text = run(file, "num_layers=2", "--out", tmp_path / "other")
+    assert code == 2 and "Expected settings beside a config (.yaml) only" in text
 
 
 @pytest.mark.parametrize(

@@ -49,10 +49,16 @@ def test_a_pair_outside_of_the_bound_is_an_error(sample: Path) -> None:
     assert result.exit_code == 1 and "though no weights can: pairs 1" in result.output
 
 
+def test_default_policy_is_the_models(sample: Path) -> None:
+    found = json.loads(_run(sample, "--pairs", "0", "--model", "gnn_ak", "--json").stdout)
+    assert found["settings"]["policy"] == "EgoNets(hops=3, mark='distances', isolate=False)"
+
+
 def test_mistakes(sample: Path) -> None:
     for options, sentence in (
         (["--pairs", "1:9"], "Expected some of the pairs 0 to 1, got '1:9'"), (["--pairs", "a"], "such as 0:60"),
         (["--device", "tpu"], "Expected --device cpu, or cuda"), (["--out", str(sample)], "expected results of enfa brec"),
+        (["--model", "i2gnn", "--policy", "ego_nets:hops=2"], "got ego_nets: use neighbor_marking"),
         (["--seed", "-1"], "Invalid value for '--seed'"),
     ):  # fmt: skip
         result = _run(sample, *options)

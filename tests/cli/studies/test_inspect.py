@@ -31,6 +31,13 @@ def test_table(sample: Path) -> None:
         assert word in result.output
 
 
+def test_folder_of_the_environment(sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ENFA_DATA", str(sample.parent))
+    for command in (["inspect", "paths"], ["storage", "--datasets", "paths", "--out", str(sample.parent / "storage.json")]):
+        result = CliRunner().invoke(app, [*command, "--layers", "2", "--json"])
+        assert result.exit_code == 0, result.output
+
+
 def test_json_of_all_and_of_one_graph(sample: Path) -> None:
     whole = json.loads(_run(sample, "--json").stdout)
     assert whole["conventional"] == [9 + 16 + 25 + 36] * 2 and whole["graph"] is None

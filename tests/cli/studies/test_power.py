@@ -40,6 +40,30 @@ def test_one_pair(sample: Path) -> None:
     assert wrong.exit_code == 2 and "pairs 0 to 1, got pair 2" in wrong.output
 
 
+def test_every_model_under_its_own_policy(sample: Path) -> None:
+    for model, policy in (
+        ("dss", "NodeMarking(distances=None)"), ("ngnn", "EgoNets(hops=3, mark='distances', isolate=False)"),
+        ("id_gnn", "EgoNets(hops=3, mark=True, isolate=False)"), ("gnn_ak", "EgoNets(hops=3, mark='distances', isolate=False)"),
+        ("i2gnn", "NeighborMarking(hops=3, mark=True)"),
+    ):  # fmt: skip
+        result = _run(str(sample), "--layers", "1", "--model", model, "--json")
+        assert result.exit_code == 0, result.output
+        assert json.loads(result.stdout)["policy"] == policy
+        assert "No --policy was given: " in result.stderr and f"default for {model}" in result.stderr
+    assert not _run(str(sample), "--layers", "1", "--policy", "node_marking", "--json").stderr
+
+
+def test_sr25_by_i2gnn(shared_data: Path) -> None:
+    result = _run("SR25", "--root", str(shared_data), "--layers", "3", "--model", "i2gnn", "--json")
+    assert json.loads(result.stdout)["counts"]["all"][-1] == 15
+
+
+def test_sr25_is_checked_as_in_training(sample: Path) -> None:
+    (sample.parent / "SR25.npz").write_bytes(sample.read_bytes())
+    result = _run("SR25", "--root", str(sample.parent))
+    assert result.exit_code == 2 and "expected 15 graphs of 25 nodes" in result.output
+
+
 def test_json_and_picture(sample: Path, tmp_path: Path) -> None:
     picture = tmp_path / "power.svg"
     result = _run(str(sample), "--pairs", "--layers", "2", "--json", "--plot", str(picture), "--policy", "edge-deletion")
@@ -51,7 +75,9 @@ def test_json_and_picture(sample: Path, tmp_path: Path) -> None:
 def test_mistakes(sample: Path) -> None:
     for arguments, sentence in (
         (["nothing.npz"], "nothing.npz: no such file"), (["BREC", "--root", str(sample.parent)], "BREC.npz: not there"),
+        (["SR25", "--root", "/nowhere"], "There is no folder /nowhere. "),
         ([str(sample), "--model", "dsss"], "did you mean 'dss'"),
+        ([str(sample), "--model", "i2gnn", "--policy", "node_marking"], "got node_marking: use neighbor_marking"),
         ([str(sample), "--plot", "power.txt"], "Expected a file ending in"),
     ):  # fmt: skip
         result = _run(*arguments)

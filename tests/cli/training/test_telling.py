@@ -17,6 +17,10 @@ def test_lines_where_there_is_no_terminal() -> None:
     assert lines[0].endswith(NAMES["import"])
 
 
+def test_only_gpus_capture_steps() -> None:
+    assert "on a GPU, steps captured" in NAMES["kernels"]
+
+
 def test_a_status_until_a_bar_shows() -> None:
     out = io.StringIO()
     telling = Telling(Console(file=out, force_terminal=True))

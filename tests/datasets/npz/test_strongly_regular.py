@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from enfa.datasets import load
+from enfa.datasets import load, to_npz
 from enfa.datasets.npz.strongly_regular import read_graph6
 
 
@@ -11,6 +11,12 @@ def test_all_parts_are_all_graphs(data: Path) -> None:
     found = load("SR25", data)
     assert (found.metric, found.num_outputs, len(found), found.labels.tolist()) == ("accuracy", 15, 15, list(range(15)))
     assert all(part.tolist() == list(range(15)) for part in found.split().values())
+
+
+def test_a_file_with_both_directions_says_so(data: Path, tmp_path: Path) -> None:
+    known = load("SR25", data)
+    to_npz(known.graphs, tmp_path / "SR25.npz")
+    assert [graph.num_edges for graph in load("SR25", tmp_path).graphs] == [graph.num_edges for graph in known.graphs]
 
 
 def graph6(n: int, edges: set[tuple[int, int]]) -> str:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from enfa.datasets import from_graphs, load
+from enfa.datasets import from_graphs, load, to_npz
 from enfa.datasets.npz import zinc
 from enfa.datasets.official.compact import compact_file, from_compact
 
@@ -49,6 +49,20 @@ def test_both_sizes(small: Path) -> None:
     assert subset.graphs[0].x[:, 0].tolist() == [6, 7]
     with pytest.raises(ValueError, match="ZINC has no node attributes"):
         from_compact("ZINC", small, use_node_attr=True)
+
+
+def test_a_file_of_to_npz(small: Path) -> None:
+    """As torch_geometric.datasets.ZINC has its graphs: every edge in both directions, no second axis."""
+    known = load("ZINC", small)
+    graphs = [g.clone() for g in known.graphs]
+    for graph in graphs:
+        graph.y, graph.edge_attr = graph.y[0], graph.edge_attr[:, 0]
+    options = {"metric": "mae", "in_channels": [28], "edge_channels": [4], "splits": known.splits}
+    to_npz(graphs, small / "ZINC.npz", force=True, **options)  # type: ignore[arg-type]
+    found = load("ZINC", small)
+    assert repr(found) == repr(known) and np.array_equal(found.labels, known.labels)
+    for one, other in zip(found.graphs, known.graphs, strict=True):
+        assert torch.equal(one.edge_index, other.edge_index) and torch.equal(one.edge_attr, other.edge_attr)
 
 
 def test_a_file_that_lacks_graphs_is_refused(small: Path) -> None:

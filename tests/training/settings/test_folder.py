@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,6 +26,23 @@ def run(*words: object) -> str:
 def write(path: Path, active: Callable[[int], object]) -> None:
     rows = [f"{text},{active(k)}" for k, text in enumerate(SMILES)]
     path.write_text("\n".join(["smiles,active", *rows]) + "\n")
+
+
+@pytest.mark.parametrize("more", [[], ["--ensemble", "2"]])
+def test_a_folder_that_cannot_be_written(
+    tmp_path: Path, config_file: Callable[..., Path], more: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is read."""
+    config, file = config_file(), tmp_path / "file"
+    file.write_text("")
+    monkeypatch.setattr("enfa.training.build.open_benchmark", None)
+    said = run("train", config, f"out={file / 'runs'}", "--no-progress", *more)
+    assert f"to be a folder that can be written, got {file}, which is a file" in said
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode, **how: Path(path) != tmp_path and access(path, mode, **how))
+    said = run("train", config, f"out={tmp_path / 'new' / 'runs'}", "--no-progress", *more)
+    assert f"got {tmp_path}, which may not be written: choose another" in said
+    assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.parametrize("more", [[], ["--ensemble", "2"]])

@@ -77,9 +77,24 @@ def _known(folder: Folder, wanted: Manifest) -> dict[str, Shard]:
                 name = next(part for part in asked if stored[part] != asked[part])
                 stored, asked = stored[name], asked[name]
             if stored != asked:
-                what = "another model" if name == "program" else f"{name} {stored!r}, not {asked!r}"
+                what = f"{name} {stored!r}, not {asked!r}"
+                if name in ("program", "needs"):
+                    what = f"another model: {_other(manifest.key['program'], wanted.key['program'])}"
                 raise ValueError(f"{folder.url} holds shards of something else: delete the folder or choose another ({what})")
     return {shard.file: shard for manifest in found for shard in manifest.shards}
+
+
+def _other(stored: dict[str, Any], asked: dict[str, Any]) -> str:
+    """What differs between the programs of two models, in a user's words."""
+    there, here = ([step for step in program["steps"] if step["op"] == "propagate"] for program in (stored, asked))
+    if len(there) != len(here):
+        return f"{len(there)} rounds of messages, not {len(here)}"
+    if [step["edges"] for step in there] != [step["edges"] for step in here]:
+        return "a conv that reads edges, and one that does not"
+    for name, what in (("counted", "batch norm"), ("dropout", "dropout")):
+        if stored[name] != asked[name]:
+            return f"one with {what}, and one without"
+    return "conv, readout, bag or jk differ"
 
 
 def write_shards(

@@ -9,27 +9,39 @@ import numpy as np
 import typer
 from rich.console import Console
 
+from enfa.batch.shards.manifest import Manifest
 from enfa.batch.shards.stream import SIZE, Block, Deferred, blocks, shard_sizes
 from enfa.cli.choices import policy_of, words
+from enfa.cli.training.settings import config_of
 from enfa.datasets import stream
 from enfa.edits import POLICIES, Policy
 from enfa.graphs.names import unknown
 from enfa.nn.bag import compile as compile_dataset
 from enfa.nn.models.registry import MODELS
+from enfa.training.build import Problem, compile_for, make_model, open_benchmark
 from enfa.training.models import build_model
 from enfa.training.settings.config import Config
 
 __all__ = ["compile"]
 
+OF_A_CONFIG = {"policy": "policy", "model": "model", "layers": "num_layers", "conv": "conv", "labels": "targets",
+               "skip_bad": "skip_bad", "root": "root"}  # fmt: skip
+"""Options, and the settings that say it in a config."""
+
 
 def compile(
+    context: typer.Context,
     dataset: Annotated[
         str,
         typer.Argument(
-            help="A dataset's name, an .npz file, or a .csv or .tsv file with a column 'smiles'.", show_default=False
+            help="A training config (.yaml), a dataset's name, an .npz file, or a .csv or .tsv file with a column 'smiles'.",
+            show_default=False,
         ),
     ],
     out: Annotated[str, typer.Option(help="Folder of the shards, or a URL such as s3://bucket/data.", show_default=False)],
+    overrides: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Settings that replace the config's.")
+    ] = None,
     policy: Annotated[
         str, typer.Option(help=f"One of {', '.join(POLICIES)}; parameters as in ego_nets:hops=2.")
     ] = "node_marking",
@@ -51,17 +63,38 @@ def compile(
 ) -> None:
     """Compile a dataset of any size, shard by shard, into a folder that training reads.
 
-    What is done is not done again: after an interruption, or a crash, the same command goes on where it ended.
+    What is done is not done again: after an interruption, or a crash, the same command goes on where it ended. Of a config, the
+    model is the one that enfa train with shards=FOLDER has.
     """
+    how: dict[str, Any] = {"shards": shards, "shard_size": shard_size, "engine": engine, "workers": workers}
+    if Path(dataset).suffix in (".yaml", ".yml"):
+        for option, setting in OF_A_CONFIG.items():
+            source = context.get_parameter_source(option)
+            if source is not None and source.name == "COMMANDLINE":
+                raise ValueError(f"Expected {setting}=VALUE beside a config, got --{option.replace('_', '-')}")
+        _tell(_of_config(config_of(Path(dataset), [*(overrides or []), f"shards={out}"]), progress, how), out)
+        return
+    if overrides:
+        raise ValueError(f"Expected settings beside a config (.yaml) only, got {overrides[0]!r} beside {dataset}")
     rule = policy_of(policy)
     if model not in MODELS:
         raise unknown("the model", model, MODELS)
     graphs: Any = stream(dataset, root, labels=words(labels), skip_bad=skip_bad)
     sizes, _ = shard_sizes(graphs, shards, shard_size)
     made = _model(next(blocks(graphs, sizes), None), rule, Config(dataset=dataset, model=model, num_layers=layers, conv=conv))
-    found = compile_dataset(
-        graphs, rule, made, out=out, shards=shards, shard_size=shard_size, engine=engine, workers=workers, progress=progress
-    )
+    _tell(compile_dataset(graphs, rule, made, out=out, progress=progress, **how), out)
+
+
+def _of_config(config: Config, progress: bool, how: dict[str, Any]) -> Manifest:
+    """What training with that config would compile."""
+    if config.level != "graphs":
+        raise ValueError(f"Expected a config with labels of graphs, got level={config.level}: shards are for many graphs")
+    data = open_benchmark(config)
+    found: Any = compile_for(config, data.graphs, make_model(config, Problem.of(data)), progress, data.level, **how)
+    return found.manifest
+
+
+def _tell(found: Manifest, out: str) -> None:
     size = sum(shard.bytes for shard in found.shards)
     Console().print(
         f"{found.graphs:,} graphs in {len(found.shards)} shards, {size / 1e6:,.1f} MB, in {out}", markup=False, soft_wrap=True

@@ -15,7 +15,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from enfa.atomic import write_atomically
-from enfa.cli.choices import policy_of
+from enfa.cli.choices import default_policy, policy_of
 from enfa.cli.studies.power import graphs_of
 from enfa.edits import POLICIES
 from enfa.expressiveness import MODELS
@@ -30,8 +30,12 @@ __all__ = ["brec"]
 def brec(
     dataset: Annotated[str, typer.Argument(help="BREC, or the path of an .npz file with pairs of graphs.")] = "BREC",
     policy: Annotated[
-        str, typer.Option(help=f"One of {', '.join(POLICIES)}; parameters as in ego_nets:hops=2.")
-    ] = "node_marking",
+        str | None,
+        typer.Option(
+            help=f"One of {', '.join(POLICIES)}; parameters as in ego_nets:hops=2.",
+            show_default="the model's, for most node_marking",
+        ),
+    ] = None,
     layers: Annotated[int, typer.Option(min=1, help="Message-passing layers.")] = 6,
     model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "dss",
     width: Annotated[int, typer.Option(min=1, help="Hidden channels.")] = 32,
@@ -49,7 +53,9 @@ def brec(
 
     Ends with code 1 if a pair is told apart that its model class cannot tell apart.
     """
-    rule, waiting = policy_of(policy), Console(stderr=True)
+    waiting = Console(stderr=True)
+    policy = policy or default_policy(model, waiting)
+    rule = policy_of(policy)
     if device != "cpu" and not (device.startswith("cuda") and torch.cuda.is_available()):
         raise ValueError(f"Expected --device cpu, or cuda where PyTorch sees a GPU, got {device!r}")
     name, graphs, category = graphs_of(dataset, root)

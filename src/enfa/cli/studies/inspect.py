@@ -28,7 +28,9 @@ def inspect(
     layers: Annotated[int, typer.Option(min=1, help="Message-passing layers.")] = 4,
     batch_size: Annotated[int, typer.Option(min=1, help="Graphs in a batch, for the expected speed-up.")] = 128,
     graph: Annotated[int | None, typer.Option(help="Only this graph; --plot then draws it with its bag.")] = None,
-    root: Annotated[Path, typer.Option(help="Folder of raw data, which may be downloaded, or of NAME.npz.")] = Path("data"),
+    root: Annotated[
+        Path, typer.Option(envvar="ENFA_DATA", help="Folder of raw data, which may be downloaded, or of NAME.npz.")
+    ] = Path("data"),
     shards: Annotated[bool, typer.Option("--shards", help="And what sharing is lost in 1 to 64 shards.")] = False,
     memory: Annotated[str, typer.Option(help="For shards in training, to say which size is a good one.")] = "2 GiB",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,

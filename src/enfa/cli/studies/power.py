@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from torch_geometric.data import Data
 
-from enfa.cli.choices import check_picture, dataset_of, policy_of
+from enfa.cli.choices import check_picture, dataset_of, default_policy, policy_of
 from enfa.datasets import load_brec
 from enfa.datasets.own import graphs_from_npz
 from enfa.edits import POLICIES
@@ -27,7 +27,7 @@ def graphs_of(dataset: str, root: Path) -> tuple[str, list[Data], tuple[str, ...
     if dataset == "BREC":
         data = load_brec(root)
         return data.name, data.graphs, data.tabled
-    path = root / "SR25.npz" if dataset == "SR25" else Path(dataset)
+    path = Path(dataset)
     if path.suffix == ".npz":
         if not path.is_file():
             raise FileNotFoundError(f"{path}: no such file")
@@ -39,8 +39,12 @@ def graphs_of(dataset: str, root: Path) -> tuple[str, list[Data], tuple[str, ...
 def power(
     dataset: Annotated[str, typer.Argument(help="BREC, SR25, CSL, any other dataset's name, or the path of an .npz file.")],
     policy: Annotated[
-        str, typer.Option(help=f"One of {', '.join(POLICIES)}; parameters as in ego_nets:hops=2.")
-    ] = "node_marking",
+        str | None,
+        typer.Option(
+            help=f"One of {', '.join(POLICIES)}; parameters as in ego_nets:hops=2.",
+            show_default="the model's, for most node_marking",
+        ),
+    ] = None,
     layers: Annotated[int, typer.Option(min=1, help="The largest number of layers; all from 1 are answered.")] = 6,
     model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "ds",
     pairs: Annotated[bool, typer.Option("--pairs", help="Compare graphs 2p and 2p + 1 only, as for BREC.")] = False,
@@ -50,7 +54,9 @@ def power(
     plot: Annotated[Path | None, typer.Option(help="Draw it over layers into this file (.png, .pdf, .svg).")] = None,
 ) -> None:
     """Which graphs some weights of a model class tell apart, from distinct rows alone: exact, and nothing is trained."""
-    rule, waiting = policy_of(policy), Console(stderr=True)  # so that --json can be piped
+    waiting = Console(stderr=True)  # so that --json can be piped
+    policy = policy or default_policy(model, waiting)
+    rule = policy_of(policy)
     check_picture(plot)
     with waiting.status(f"reading {dataset}"):
         name, graphs, category = graphs_of(dataset, root)

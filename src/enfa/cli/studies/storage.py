@@ -32,7 +32,9 @@ def storage(
     layout: Annotated[
         str, typer.Option(help="paper: edges per subgraph, features once. esan: all that ESAN's code writes.")
     ] = "paper",
-    root: Annotated[Path, typer.Option(help="Folder of raw data, which may be downloaded, or of NAME.npz.")] = Path("data"),
+    root: Annotated[
+        Path, typer.Option(envvar="ENFA_DATA", help="Folder of raw data, which may be downloaded, or of NAME.npz.")
+    ] = Path("data"),
     out: Annotated[Path, typer.Option(help="Result file. What it has already is not counted again.")] = Path(
         "results/storage.json"
     ),

@@ -29,6 +29,10 @@ def test(
     if part not in ("train", "valid", "test"):
         raise ValueError(f"Expected --part to be train, valid or test, got {part!r}")
     if config.is_dir():
+        if not (config / "config.yaml").is_file():
+            from enfa.training.trained.members import one_model
+
+            one_model(config)  # names the runs of an ensemble
         config, checkpoint = config / "config.yaml", config / BEST if checkpoint is None else checkpoint
     settings = config_of(config, overrides)
     from enfa.training.checkpoint import load_checkpoint  # and PyTorch, which no mistake above had to wait for

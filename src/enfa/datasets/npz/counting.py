@@ -6,7 +6,8 @@ import numpy as np
 
 from enfa.datasets.assemble import assemble
 from enfa.datasets.benchmark import Benchmark
-from enfa.datasets.npz.read import flat_graphs, read_npz, splits_of
+from enfa.datasets.known import elsewhere
+from enfa.datasets.npz.read import directions, flat_graphs, read_npz, splits_of
 from enfa.datasets.npz.substructures import PATTERNS, count_patterns, stars
 
 __all__ = ["load_counting"]
@@ -27,9 +28,9 @@ def load_counting(name: str, path: Path) -> Benchmark:
     (``Benchmark.only``).
     """
     if not path.is_file():
-        raise FileNotFoundError(f"{name} needs {path}: not there")
+        raise FileNotFoundError(f"{name} needs {path}: not there. {elsewhere(name, path.parent)}")
     arrays = read_npz(path, ("node_cycles_3_4_5_6",))
-    flat, splits = flat_graphs(path, arrays, "once"), splits_of(arrays) or {}
+    flat, splits = flat_graphs(path, arrays, directions(arrays)), splits_of(arrays) or {}
     found = tuple(len(splits.get(part, ())) for part in ("train", "valid", "test"))
     if found != SIZES:
         raise ValueError(f"{path}: {name} has {SIZES} graphs in train, valid and test, got {found}; is the file cut short?")

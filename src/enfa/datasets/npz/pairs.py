@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from enfa.datasets.npz.read import flat_graphs, read_npz
+from enfa.datasets.known import elsewhere
+from enfa.datasets.npz.read import directions, flat_graphs, read_npz
 
 __all__ = ["Pairs", "load_brec"]
 
@@ -51,9 +52,12 @@ def load_brec(root: str | Path = "data") -> Pairs:
     """
     path = Path(root) / "BREC.npz"
     if not path.is_file():
-        raise FileNotFoundError(f"BREC needs {path}: not there; its official files hold pickled objects, which are never read")
+        raise FileNotFoundError(
+            f"BREC needs {path}: not there; its official files hold pickled objects, which are never read. "
+            f"{elsewhere('BREC', root)}"
+        )
     arrays = read_npz(path, ("category", "categories"))
-    flat = flat_graphs(path, arrays, "once")
+    flat = flat_graphs(path, arrays, directions(arrays))
     category, names = arrays["category"].astype(np.int64), tuple(arrays["categories"].tolist())
     if len(category) != NUM_PAIRS or len(flat.num_nodes) != 2 * NUM_PAIRS:
         raise ValueError(f"{path}: BREC has 400 pairs, got {len(category)} of {len(flat.num_nodes)} graphs; is it cut short?")

@@ -11,7 +11,9 @@ import numpy as np
 
 from enfa.datasets.flat import FlatGraphs
 
-__all__ = ["Need", "check_names", "check_needs", "flat_graphs", "named", "read_npz", "seen", "splits_of", "stored"]
+__all__ = [
+    "Need", "check_names", "check_needs", "directions", "flat_graphs", "named", "read_npz", "seen", "splits_of", "stored",
+]  # fmt: skip
 
 
 def read_npz(path: Path, also: Sequence[str] = ("y",), graphs: bool = True) -> dict[str, np.ndarray]:
@@ -84,6 +86,11 @@ def flat_graphs(path: Path, arrays: Mapping[str, np.ndarray], edges: str = "auto
     if edges == "auto":
         edges = seen(flat)
     return flat.with_reversed() if edges == "once" else flat
+
+
+def directions(arrays: Mapping[str, np.ndarray]) -> str:
+    """Of a benchmark's file, which has each edge "once" unless it says that it has "both" directions, as ``to_npz`` does."""
+    return str(arrays.get("directions", "once"))
 
 
 def seen(flat: FlatGraphs) -> str:

@@ -7,7 +7,8 @@ import numpy as np
 from enfa.datasets.assemble import assemble
 from enfa.datasets.benchmark import Benchmark
 from enfa.datasets.flat import FlatGraphs
-from enfa.datasets.npz.read import flat_graphs, read_npz
+from enfa.datasets.known import elsewhere
+from enfa.datasets.npz.read import directions, flat_graphs, read_npz
 
 __all__ = ["load_sr25", "read_graph6"]
 
@@ -21,11 +22,12 @@ def load_sr25(path: Path) -> Benchmark:
     """
     raw = path.parent / RAW
     if path.is_file():
-        flat = flat_graphs(path, read_npz(path, ()), "once")
+        arrays = read_npz(path, ())
+        flat = flat_graphs(path, arrays, directions(arrays))
     elif raw.is_file():
         flat = read_graph6(raw)
     else:
-        raise FileNotFoundError(f"SR25 needs {path} or {raw}: neither is there")
+        raise FileNotFoundError(f"SR25 needs {path} or {raw}: neither is there. {elsewhere('SR25', path.parent)}")
     _check(flat)
     same = np.arange(15)
     splits = {"train": same, "valid": same, "test": same}

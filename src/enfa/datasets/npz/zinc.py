@@ -7,7 +7,8 @@ import numpy as np
 from enfa.datasets.assemble import assemble
 from enfa.datasets.benchmark import Benchmark
 from enfa.datasets.flat import FlatGraphs
-from enfa.datasets.npz.read import flat_graphs, read_npz, splits_of
+from enfa.datasets.known import elsewhere
+from enfa.datasets.npz.read import directions, flat_graphs, read_npz, splits_of
 
 __all__ = ["load_zinc", "zinc_arrays"]
 
@@ -19,13 +20,14 @@ ATOMS, BONDS = 28, 4  # atom types, and bond types: 0 is none, which stands at n
 def zinc_arrays(name: str, path: Path, both: bool = True) -> tuple[FlatGraphs, np.ndarray]:
     """The graphs of the official split, in its order: train, then valid, then test; and their labels [G, 1].
 
-    ``both``: with every edge in both directions, and not once, as the file has it.
+    ``both``: with every edge in both directions; else as the file has them, which is once where it does not say otherwise.
     """
     if not path.is_file():
         raise FileNotFoundError(
             f"{name} needs {path}: not there. Its official files are pickles, which could run any code and are never read: "
-            f"load them with torch_geometric.datasets.ZINC where you trust them, and give its graphs to "
-            f"enfa.datasets.from_graphs(graphs, metric='mae', in_channels=[{ATOMS}], edge_channels=[{BONDS}], splits=...)"
+            f"load them with torch_geometric.datasets.ZINC where you trust them, and write its graphs with enfa.datasets."
+            f"to_npz(graphs, '{path}', metric='mae', in_channels=[{ATOMS}], edge_channels=[{BONDS}], splits=...), "
+            f"or give them to from_graphs. {elsewhere(name, path.parent)}"
         )
     arrays = read_npz(path)
     prefix, sizes = SIZES[name]
@@ -37,7 +39,7 @@ def zinc_arrays(name: str, path: Path, both: bool = True) -> tuple[FlatGraphs, n
     if chosen.min() < 0 or chosen.max() >= len(arrays["y"]):
         raise ValueError(f"{path}: expected splits to hold positions below {len(arrays['y'])}, got {chosen.max()}")
     flat = flat_graphs(path, arrays, "both").subset(chosen)
-    return flat.with_reversed() if both else flat, arrays["y"][chosen]
+    return flat.with_reversed() if both and directions(arrays) == "once" else flat, arrays["y"][chosen]
 
 
 def load_zinc(name: str, path: Path) -> Benchmark:

@@ -11,7 +11,7 @@ NAMES = {
     "read": "reading the dataset",
     "compile": "compiling rows",
     "buckets": "padding batches to a few sizes",
-    "kernels": "compiling kernels and capturing steps, as their first batches come",
+    "kernels": "first steps: kernels are compiled and, on a GPU, steps captured",
     "epochs": "training",
     "test": "testing the best checkpoint",
 }

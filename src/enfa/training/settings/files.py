@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from enfa.datasets.known import is_table
+from enfa.datasets.known import is_table, names
 from enfa.nn.models.registry import MODELS
 from enfa.training.settings.arguments import default_of
 from enfa.training.settings.config import Config
@@ -22,8 +22,7 @@ READS_BONDS = {"gin": "gine"}
 
 
 def no_such_setting(key: str) -> ValueError:
-    names = [f.name for f in fields(Config)]
-    close = difflib.get_close_matches(str(key), names, n=1)
+    close = difflib.get_close_matches(str(key), [f.name for f in fields(Config)], n=1)
     hint = f"did you mean {close[0]!r}?" if close else "'enfa train --help' lists them"
     return ValueError(f"Expected a setting that exists, got {key!r} ({hint})")
 
@@ -34,7 +33,7 @@ def _read(path: Path, below: tuple[Path, ...] = ()) -> dict[str, Any]:
     if path in below:
         raise ValueError(f"{path} is its own base")
     if not path.is_file():
-        whose = f", which {below[-1]} names as its base" if below else ""
+        whose = f", which {below[-1]} names as its base" if below else _of_dataset(path.name)
         raise FileNotFoundError(f"There is no config file {path}{whose}")
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -48,6 +47,15 @@ def _read(path: Path, below: tuple[Path, ...] = ()) -> dict[str, Any]:
     if not isinstance(base, str):
         raise ValueError(f"{path}: Expected base to be the path of another config file, got {base!r}")
     return {**_read(path.parent / base, (*below, path)), **values}
+
+
+def _of_dataset(name: str) -> str:
+    """Where a dataset's name stands for a config: which there are."""
+    if name not in names():
+        return ""
+    found = [str(path) for path in sorted(Path("configs").glob(f"{name}-*.yaml"))]
+    instead = f"name one of {', '.join(found)}" if found else f"write 'dataset: {name}' into a .yaml file, and name that"
+    return f", and {name} is a dataset: {instead}"
 
 
 def _override(text: str) -> tuple[str, Any]:

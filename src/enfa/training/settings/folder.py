@@ -29,13 +29,22 @@ def started_by_another() -> bool:
 
 
 def check_place(config: Config, resume: bool) -> None:
-    """Refuse to begin where a run has been, and to go on where none has."""
+    """Refuse to begin where a run has been or nothing can be written, and to go on where no run has been."""
     folder = folder_of(config)
+    _check_writable(config, folder)
     there = (folder / LAST).exists()
     if there and not resume and not started_by_another():
         raise ValueError(f"{folder} holds a run already: --resume continues it; another 'out' or 'name' keeps both")
     if resume and not there:
         raise FileNotFoundError(f"There is no run to resume in {folder}")
+
+
+def _check_writable(config: Config, folder: Path) -> None:
+    """Now, and not after reading and compiling."""
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        got = "which may not be written" if there.is_dir() else "which is a file"
+        raise ValueError(f"Expected out={config.out} to be a folder that can be written, got {there}, {got}: choose another")
 
 
 def check_places(configs: Sequence[Config]) -> None:
