@@ -9,7 +9,7 @@ from enfa.edits.policy import Policy
 
 __all__ = ["check_policy", "own_policy"]
 
-# As commands take them. The hops are those of most of the authors' settings.
+# As commands take them; of three hops, which is our choice: authors take several numbers of them.
 _MADE_FOR = {
     "ngnn": "ego_nets:hops=3:mark=distances",
     "id_gnn": "ego_nets:hops=3:mark=true",
