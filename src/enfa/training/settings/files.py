@@ -127,7 +127,8 @@ def read_config(path: str | Path, overrides: Sequence[str] = (), **options: Any)
         values = _with_defaults(values | options)
         if is_table(str(values.get("dataset"))):
             values = _for_molecules(values)
-        elif str(values.get("dataset")).endswith(".npz"):  # nobody's numbers to be compared with: none is chosen on test data
+        elif str(values.get("dataset")).endswith(".npz"):
+            # 'test' is there to be compared with published numbers, of which a file of one's own has none
             values = {"validation": "next", **values}
         return Config.make(values)
     except ValueError as error:
