@@ -80,6 +80,16 @@ def test_labels_of_added_graphs() -> None:
             torch.tensor([300]),
             "Expected 'y' that torch.int8 holds, as compiled, got [300",
         ),
+        (
+            torch.tensor([3], dtype=torch.int8),
+            torch.tensor([200], dtype=torch.uint8),
+            "that torch.int8 holds, as compiled, got [200",
+        ),
+        (
+            torch.tensor([3], dtype=torch.uint8),
+            torch.tensor([-1], dtype=torch.int8),
+            "that torch.uint8 holds, as compiled, got [-1",
+        ),
         (torch.tensor([True]), torch.tensor([2]), "Expected 'y' that torch.bool holds"),
     ],
 )

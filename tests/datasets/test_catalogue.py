@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from enfa.cli.choices import dataset_of
 from enfa.datasets import from_npz, load, load_brec, names
 from enfa.datasets.official import fetch
 
@@ -81,14 +82,13 @@ def test_molecules_of_one_file_have_their_metric(data: Path) -> None:
     assert (found.metric, found.num_outputs) == ("rocauc", 12) and set(found.splits or {}) == {"train", "valid", "test"}
 
 
-def test_raw_files_come_first(tmp_path: Path) -> None:
-    np.savez(tmp_path / "NEW.npz", **_arrays())
+def test_the_file_of_arrays_comes_first(tmp_path: Path) -> None:
     raw = tmp_path / "NEW" / "raw"
     raw.mkdir(parents=True)
-    assert len(load("NEW", tmp_path)) == 2  # an empty folder is no dataset
     for part, text in (("A", "1, 2\n2, 1\n"), ("graph_indicator", "1\n1\n2\n3\n"), ("graph_labels", "0\n1\n1\n")):
         (raw / f"NEW_{part}.txt").write_text(text)
-    assert len(load("NEW", tmp_path)) == 3
+    np.savez(tmp_path / "NEW.npz", **_arrays())
+    assert len(load("NEW", tmp_path)) == len(dataset_of("NEW", tmp_path)) == 2
 
 
 def test_a_damaged_file_of_arrays_is_refused(tmp_path: Path) -> None:

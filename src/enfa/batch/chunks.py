@@ -24,7 +24,7 @@ def _chunks(graphs: GraphSet, edits: Edits, threads: int) -> list[np.ndarray]:
     behind = np.cumsum(weight)
     total = int(behind[-1]) if len(behind) else 0
     count = max(-(-total // _MOST), min(threads, total // _LEAST), 1)
-    part = (behind - weight // 2) * count // max(total, 1)  # where the middle of a graph lies
+    part = np.minimum((behind - weight // 2) * count // max(total, 1), count - 1)  # where the middle of a graph lies
     return np.split(np.arange(graphs.num_graphs), np.flatnonzero(np.diff(part)) + 1)
 
 

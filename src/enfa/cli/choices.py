@@ -10,8 +10,7 @@ import yaml
 from rich.console import Console
 
 from enfa.datasets import Benchmark, from_npz, load
-from enfa.datasets.known import compact_file, is_table
-from enfa.datasets.official.compact import from_compact
+from enfa.datasets.known import is_table
 from enfa.edits import Policy, policy_from
 from enfa.edits.made_for import own_policy
 from enfa.graphs.names import unknown
@@ -33,7 +32,7 @@ def dataset_of(name: str, root: Path) -> Benchmark:
         raise ValueError(
             f"Expected a dataset's name or an .npz file, got the table {name}: enfa convert makes an .npz file of it"
         )
-    return from_compact(name, root) if compact_file(name, root).is_file() else load(name, root)
+    return load(name, root)
 
 
 def policy_of(text: str) -> Policy:

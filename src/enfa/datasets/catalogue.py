@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from enfa.datasets.benchmark import Benchmark
-from enfa.datasets.known import NPZ_NAMES, check_known, compact_file, elsewhere, has_raw
+from enfa.datasets.known import NPZ_NAMES, check_known, compact_file, elsewhere
 from enfa.datasets.official.compact import from_compact
 from enfa.datasets.official.csl import load_csl
 from enfa.datasets.official.graphsat import load_graphsat
@@ -18,10 +18,10 @@ __all__ = ["load"]
 def load(name: str, root: str | Path = "data", *, use_node_attr: bool = False) -> Benchmark:
     """A benchmark by its official name, with its official split and metric.
 
-    Raw files are read from below ``root``, laid out as the official loaders lay them out
+    ``root/NAME.npz`` is read where it is there (hyphens as underscores; arrays are those of ``from_npz``). Else raw files
+    are read from below ``root``, laid out as the official loaders lay them out
     (``root/PROTEINS/raw/PROTEINS_A.txt``, ``root/ogbg_molhiv/raw/edge.csv.gz``, ``root/peptides-func/raw/train.pt``,
-    ``root/EXP/raw/GRAPHSAT.txt``). Where there are none, ``root/NAME.npz`` is read (hyphens as underscores; arrays are those
-    of ``from_npz``); where that is missing, too, they are downloaded. ZINC, whose raw files are pickles, and
+    ``root/EXP/raw/GRAPHSAT.txt``), and are downloaded there if they are missing. ZINC, whose raw files are pickles, and
     substructure counting are read from ``root/ZINC.npz`` and ``root/counting.npz``, SR25 from ``root/SR25.npz`` or
     ``root/SR25/raw/sr251256.g6``; CSL is generated. For BREC, which has pairs and no labels, see ``load_brec``. Nothing is
     unpickled and no cache is written. ``use_node_attr`` adds the continuous attributes that some datasets of the TU collection
@@ -46,7 +46,7 @@ edge_channels=None, num_folds=5)
     if name in readers and use_node_attr:
         raise ValueError(f"{name} has no node attributes")
     check_known(name, root)
-    if name not in (*NPZ_NAMES, "CSL") and compact_file(name, root).is_file() and not has_raw(name, root):
+    if compact_file(name, root).is_file():
         return from_compact(name, root, use_node_attr=use_node_attr)
     try:
         return readers[name]() if name in readers else load_tu(name, root, use_node_attr)

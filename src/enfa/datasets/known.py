@@ -9,7 +9,7 @@ from enfa.datasets.official.fetch import ensure_tu
 
 __all__ = [
     "COUNTING_NAMES", "NPZ_NAMES", "OGB_NAMES", "TU_NAMES", "ZINC_NAMES", "check_known", "compact_file", "elsewhere",
-    "has_raw", "is_table", "names",
+    "is_table", "names",
 ]  # fmt: skip
 
 # fmt: off
@@ -50,13 +50,6 @@ def elsewhere(name: str, root: str | Path) -> str:
         f"{there}The one file {compact_file(name, root)} would do (docs/datasets.md says what it holds); root=FOLDER of enfa "
         f"train, or --root FOLDER of other commands, names another folder"
     )
-
-
-def has_raw(name: str, root: str | Path) -> bool:
-    """Whether raw files of a benchmark lie where the official loaders put them."""
-    stem = name.replace("-", "_")
-    folders = (Path(root) / folder / "raw" for folder in (name, stem, f"{stem}_pyg"))
-    return any(folder.is_dir() and any(folder.iterdir()) for folder in folders)
 
 
 def is_table(path: str | Path) -> bool:

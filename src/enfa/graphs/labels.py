@@ -59,9 +59,9 @@ def added_labels(old: Tensor | None, count: int, graphs: Sequence[Data]) -> Tens
 
 def in_type_of(old: Tensor, new: Tensor, name: str) -> Tensor:
     """In the type of what was there before, which for whole numbers must hold every one of them."""
-    found = new.to(old.dtype)
-    if not old.is_floating_point() and not torch.equal(found.to(new.dtype), new):
-        lost = new[found.to(new.dtype) != new].tolist()[:3]
+    found, wide = new.to(old.dtype), torch.float64 if new.is_floating_point() else torch.int64
+    lost = [] if old.is_floating_point() else new[found.to(wide) != new.to(wide)].tolist()[:3]
+    if lost:
         raise ValueError(f"Expected '{name}' that {old.dtype} holds, as compiled, got {lost}: compile all graphs together")
     return found
 

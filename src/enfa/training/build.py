@@ -17,9 +17,8 @@ from enfa.batch.shards.folder import Folder
 from enfa.batch.shards.manifest import MANIFEST, Manifest
 from enfa.datasets import Benchmark, from_csv, from_npz, load
 from enfa.datasets.benchmark import Channels
-from enfa.datasets.known import compact_file, is_table
+from enfa.datasets.known import is_table
 from enfa.datasets.npz.read import Need
-from enfa.datasets.official.compact import from_compact
 from enfa.datasets.one_graph import OneGraph
 from enfa.datasets.own import BadRow
 from enfa.edits import Policy, Subsample
@@ -96,8 +95,6 @@ def _open(config: Config, report: Callable[[list[BadRow], int], None] | None) ->
         return from_npz(path, metric=config.metric, use_node_attr=config.use_node_attr)
     if config.metric is not None:
         raise ValueError(f"{config.dataset} has its official metric: the setting metric is for .npz and .csv files")
-    if compact_file(config.dataset, config.root).is_file():
-        return from_compact(config.dataset, config.root, use_node_attr=config.use_node_attr)
     return load(config.dataset, config.root, use_node_attr=config.use_node_attr)
 
 

@@ -53,19 +53,19 @@ def test_shards_of_a_config_are_those_of_its_training(file: Path, tmp_path: Path
     pytest.importorskip("lightning", reason="training needs the extra enfa[train]")
     from enfa.training.run import prepare
 
-    config, out = tmp_path / "c.yaml", tmp_path / "out"
+    config, out = tmp_path / "c.yaml", tmp_path / "out #1"  # a name, whatever YAML makes of it
     settings = {"dataset": str(file), "conv": "gine", "num_layers": 3, "jk": "concat", "readout": "mean", "accelerator": "cpu"}
     config.write_text(yaml.safe_dump({**settings, "threads": 1}))
     words = config, "num_layers=2", "--out", out, "--shard-size", 7, "--workers", 1, "--no-progress"
     code, text = run(*words)
     assert code == 0 and text.startswith("25 graphs in 4 shards, ") and text.endswith(str(out)), text
     before = {path.name: path.stat().st_mtime_ns for path in out.glob("shard-*")}
-    prepare(read_config(config, ["num_layers=2", f"shards={out}"]))
+    prepare(read_config(config, ["num_layers=2"], shards=str(out)))
     assert {path.name: path.stat().st_mtime_ns for path in out.glob("shard-*")} == before
     with pytest.raises(ValueError, match="another model: conv, readout, bag or jk differ"):
-        prepare(read_config(config, ["num_layers=2", "jk=last", f"shards={out}"]))
+        prepare(read_config(config, ["num_layers=2", "jk=last"], shards=str(out)))
     with pytest.raises(ValueError, match="another model: one with dropout, and one without"):
-        prepare(read_config(config, ["num_layers=2", "dropout=0.5", f"shards={out}"]))
+        prepare(read_config(config, ["num_layers=2", "dropout=0.5"], shards=str(out)))
     for more, said in ((["--layers", 3], "Expected num_layers=VALUE beside a config, got --layers"),
                        (["--root", tmp_path], "Expected root=VALUE")):  # fmt: skip
         code, text = run(*words, *more)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 import enfa
 from enfa.nn import Step
-from enfa.nn.bag import Bag
+from enfa.nn.bag import Bag, branches
 from enfa.nn.bag.branches import Branches, added, computed, fan, plus_spread
 from enfa.nn.convs import make_conv
 from enfa.nn.cuda import side_stream
@@ -62,6 +62,14 @@ def test_terms_are_those_of_the_verbs() -> None:
         found.append([out, *torch.autograd.grad(out.square().sum(), list(one.parameters()))])
     torch.testing.assert_close(*found, rtol=1e-12, atol=1e-12)
     assert_same_as_full(model, enfa.NodeMarking(), graphs)
+
+
+def test_a_norm_under_two_names_is_shared() -> None:
+    """Two streams would write its statistics at the same time."""
+    layer = enfa.SUN([5], 8, 1, 1, "gine", edge_channels=[4]).layers[0]
+    assert branches._disjoint(tuple(layer._modules.values()))
+    layer.root_norm = layer.norm
+    assert not branches._disjoint(tuple(layer._modules.values()))
 
 
 @cuda

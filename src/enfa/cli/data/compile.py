@@ -72,7 +72,7 @@ def compile(
             source = context.get_parameter_source(option)
             if source is not None and source.name == "COMMANDLINE":
                 raise ValueError(f"Expected {setting}=VALUE beside a config, got --{option.replace('_', '-')}")
-        _tell(_of_config(config_of(Path(dataset), [*(overrides or []), f"shards={out}"]), progress, how), out)
+        _tell(_of_config(config_of(Path(dataset), overrides, shards=out), progress, how), out)
         return
     if overrides:
         raise ValueError(f"Expected settings beside a config (.yaml) only, got {overrides[0]!r} beside {dataset}")

@@ -30,7 +30,7 @@ def load_counting(name: str, path: Path) -> Benchmark:
     if not path.is_file():
         raise FileNotFoundError(f"{name} needs {path}: not there. {elsewhere(name, path.parent)}")
     arrays = read_npz(path, ("node_cycles_3_4_5_6",))
-    flat, splits = flat_graphs(path, arrays, directions(arrays)), splits_of(arrays) or {}
+    flat, splits = flat_graphs(path, arrays, directions(path, arrays)), splits_of(arrays) or {}
     found = tuple(len(splits.get(part, ())) for part in ("train", "valid", "test"))
     if found != SIZES:
         raise ValueError(f"{path}: {name} has {SIZES} graphs in train, valid and test, got {found}; is the file cut short?")

@@ -57,7 +57,7 @@ def load_brec(root: str | Path = "data") -> Pairs:
             f"{elsewhere('BREC', root)}"
         )
     arrays = read_npz(path, ("category", "categories"))
-    flat = flat_graphs(path, arrays, directions(arrays))
+    flat = flat_graphs(path, arrays, directions(path, arrays))
     category, names = arrays["category"].astype(np.int64), tuple(arrays["categories"].tolist())
     if len(category) != NUM_PAIRS or len(flat.num_nodes) != 2 * NUM_PAIRS:
         raise ValueError(f"{path}: BREC has 400 pairs, got {len(category)} of {len(flat.num_nodes)} graphs; is it cut short?")

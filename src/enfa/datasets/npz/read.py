@@ -80,17 +80,18 @@ def flat_graphs(path: Path, arrays: Mapping[str, np.ndarray], edges: str = "auto
         edge_attr=arrays.get("edge_attr"),
     )
     if edges == "auto" and "directions" in arrays:
-        edges = str(arrays["directions"])
-        if edges not in ("once", "both"):
-            raise ValueError(f"{path}: expected directions to be 'once' or 'both', got {edges!r}")
+        edges = directions(path, arrays)
     if edges == "auto":
         edges = seen(flat)
     return flat.with_reversed() if edges == "once" else flat
 
 
-def directions(arrays: Mapping[str, np.ndarray]) -> str:
+def directions(path: Path, arrays: Mapping[str, np.ndarray]) -> str:
     """Of a benchmark's file, which has each edge "once" unless it says that it has "both" directions, as ``to_npz`` does."""
-    return str(arrays.get("directions", "once"))
+    found = str(arrays.get("directions", "once"))
+    if found not in ("once", "both"):
+        raise ValueError(f"{path}: expected directions to be 'once' or 'both', got {found!r}")
+    return found
 
 
 def seen(flat: FlatGraphs) -> str:

@@ -23,7 +23,7 @@ def load_sr25(path: Path) -> Benchmark:
     raw = path.parent / RAW
     if path.is_file():
         arrays = read_npz(path, ())
-        flat = flat_graphs(path, arrays, directions(arrays))
+        flat = flat_graphs(path, arrays, directions(path, arrays))
     elif raw.is_file():
         flat = read_graph6(raw)
     else:

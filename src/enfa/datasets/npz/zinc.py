@@ -39,7 +39,7 @@ def zinc_arrays(name: str, path: Path, both: bool = True) -> tuple[FlatGraphs, n
     if chosen.min() < 0 or chosen.max() >= len(arrays["y"]):
         raise ValueError(f"{path}: expected splits to hold positions below {len(arrays['y'])}, got {chosen.max()}")
     flat = flat_graphs(path, arrays, "both").subset(chosen)
-    return flat.with_reversed() if both and directions(arrays) == "once" else flat, arrays["y"][chosen]
+    return flat.with_reversed() if both and directions(path, arrays) == "once" else flat, arrays["y"][chosen]
 
 
 def load_zinc(name: str, path: Path) -> Benchmark:

@@ -45,7 +45,7 @@ class Branches:
     ``modules``: those that branches run. Where two have a buffer in common, or wait for other processes, nothing parts.
     """
 
-    def __init__(self, h: Rows, *modules: nn.Module) -> None:
+    def __init__(self, h: Rows, *modules: nn.Module | None) -> None:
         self.h, self._used = h.value, list[Any]()
         self._parts = may_part() and accelerated(self.h) and process_group() is None and _disjoint(modules)
 
@@ -75,8 +75,8 @@ class Branches:
             torch.cuda.current_stream(self.h.device).wait_stream(stream)
 
 
-def _disjoint(modules: tuple[nn.Module, ...]) -> bool:
-    buffers = [id(buffer) for module in modules for buffer in module.buffers()]
+def _disjoint(modules: tuple[nn.Module | None, ...]) -> bool:
+    buffers = [id(buffer) for module in modules if module is not None for buffer in module.buffers()]
     return len(buffers) == len(set(buffers))
 
 

@@ -68,7 +68,7 @@ class SUNLayer(SubgraphLayer):
         marks: Any = bag.mark
         root = marks[:, :1] > 0
         first, second, third, *rest = fan(h, 7)
-        with Branches(h, *self.children()) as beside:
+        with Branches(h, *self._modules.values()) as beside:  # a module under two names twice, as children() would not
             with beside(edge):
                 own, seen = bag.diagonal(rest[0]), bag.across(rest[1], "mean")  # (v, v); the mean of (k, v) over k
                 of_node: Any = computed(torch.cat([
