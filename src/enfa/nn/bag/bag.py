@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from enfa.graphs.names import unknown
-from enfa.nn.bag.convs import convolve
 from enfa.nn.bag.edges import EdgeList
+from enfa.nn.bag.pyg_convs import convolve
 from enfa.nn.convs.base import Conv
 from enfa.nn.ops.segment import apply_map, attended, gather, segment_max
 from enfa.nn.rowwise.held import HeldColumns, pass_goes_on, settle_norms

@@ -97,7 +97,7 @@ def _original(value: Any, known: dict[int, nn.Module], within: tuple[int, ...] =
 
 
 def _lift_messages(conv: MessagePassing, new: Any) -> None:
-    from enfa.nn.bag.convs import prepared
+    from enfa.nn.bag.pyg_convs import prepared
 
     def propagate(edge_index: Any, size: Any = None, **arguments: Any) -> Any:
         return pass_messages(conv, new, edge_index, arguments)
@@ -143,7 +143,7 @@ class _Super:
         super(self._kind, self._of).__setattr__(name, value)
 
     def __getattr__(self, name: str) -> Any:
-        from enfa.nn.bag.convs import with_pairs
+        from enfa.nn.bag.pyg_convs import with_pairs
 
         found = getattr(super(self._kind, self._of), name)  # type: ignore[arg-type]
         if not isinstance(getattr(found, "__func__", None), FunctionType) or found.__self__ is not self._of:
