@@ -39,7 +39,7 @@ _LONG = (
 # `make test-others` runs the others, and CI both. Pytest by itself leaves nothing out.
 _DRAWN = (
     "batch/static/test_packed.py", "batch/static/test_padding.py", "batch/test_dataset.py", "batch/test_extend.py",
-    "cli/test_policies.py", "edits/policies/test_exact.py", "edits/policies/test_subsample.py", "nn/bag/test_convs.py",
+    "cli/test_policies.py", "edits/policies/test_exact.py", "edits/policies/test_subsample.py", "nn/bag/test_pyg_convs.py",
     "nn/bag/test_explicit.py", "nn/cuda/test_captured.py", "nn/cuda/test_loop.py", "nn/cuda/test_loop_state.py",
     "nn/rowwise/test_held.py", "nn/test_checkpoints.py", "nn/test_rooted.py", "plan/rows/test_distinct.py",
     "plan/slicing/test_slice.py", "plan/slicing/test_unshared.py", "plan/test_gradients.py", "report/bags/test_storage.py",
