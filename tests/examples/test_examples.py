@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,21 +72,33 @@ def test_models_of_ones_own(run: Run, script: str) -> None:
     assert "The same outputs" in run(script)
 
 
+def _two_nodes(shards: Path) -> tuple[list[subprocess.Popen[str]], list[tuple[str, str]]]:
+    """Where they meet is a port that was free; another process may have taken it since, and they would wait for ever."""
+    for attempt in range(3):
+        with socket.socket() as found:
+            found.bind(("127.0.0.1", 0))
+            port = found.getsockname()[1]
+        command = [sys.executable, "-m", "torch.distributed.run", "--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d"]
+        command += [f"--rdzv-endpoint=127.0.0.1:{port}", str(ROOT / "examples" / "sharded.py"), str(shards)]
+        how: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        how["env"] = {**os.environ, "OMP_NUM_THREADS": "1", "no_proxy": "*"}
+        nodes = [subprocess.Popen(command, **how) for _ in range(2)]
+        try:
+            return nodes, [node.communicate(timeout=120) for node in nodes]
+        except subprocess.TimeoutExpired:
+            for node in nodes:
+                node.kill()
+            if attempt == 2:
+                raise
+    raise AssertionError("not reached")
+
+
 @pytest.mark.long
 def test_sharded_on_two_nodes_as_on_one(run: Run, tmp_path: Path) -> None:
     """One process; then two, each with its own torchrun, as on two machines. docs/scale.md has the same command."""
     alone = run("sharded.py", tmp_path / "shards")
     assert "windows, error 0." in alone
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
-    command = [sys.executable, "-m", "torch.distributed.run", "--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d"]
-    command += [f"--rdzv-endpoint=127.0.0.1:{port}", str(ROOT / "examples" / "sharded.py"), str(tmp_path / "shards")]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "no_proxy": "*"}
-    nodes = [
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) for _ in range(2)
-    ]
-    said = [node.communicate(timeout=300) for node in nodes]
+    nodes, said = _two_nodes(tmp_path / "shards")
     # on a busy machine gloo may abort a process whose partner has left, when all is done; nothing else may go wrong
     assert all(node.returncode == 0 or "SIGABRT" in err for node, (_, err) in zip(nodes, said)), said
     assert alone in [out for out, _ in said], said
