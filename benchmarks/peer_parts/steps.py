@@ -20,7 +20,7 @@ __all__ = ["MEASURES", "Timed"]
 
 # what takes long to compile comes last
 MEASURES = (
-    ("theirs", "ours, captured", "ours, eager", "theirs, CUDA graph"),
+    ("theirs", "ours, captured", "ours, captured, bfloat16", "ours, eager", "theirs, CUDA graph"),
     ("theirs, torch.compile", "theirs, torch.compile, CUDA graph"),
 )
 
@@ -110,7 +110,8 @@ class Timed:
             self.plan = enfa.compile(self.graphs, self.peer.policy, model, progress=False)[list(range(len(self.graphs)))]
             self.plan.y = self.y
         model = model.cuda().train()
-        step: Any = Step(model, _adam(model), self.peer.loss, capture=what == "ours, captured")
+        mixed = torch.bfloat16 if what.endswith("bfloat16") else None
+        step: Any = Step(model, _adam(model), self.peer.loss, capture="captured" in what, autocast=mixed)
         staged = step.stage(self.plan)
         found: dict[str, Any] = _timed(lambda: lambda: step(staged))
         if what == "ours, captured":  # and how much less there was to do

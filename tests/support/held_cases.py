@@ -172,7 +172,7 @@ def _autocast(place: int) -> Callable:
 
     def act(m, x):
         for i, step in enumerate((m.lin, m.norm, torch.relu, m.other, m.second, torch.relu)):
-            with torch.autocast("cpu", torch.bfloat16, enabled=i == place):
+            with torch.autocast(x.device.type, torch.bfloat16, enabled=i == place):
                 x = step(x)
             x = x.float() if i == place else x
         return x
@@ -182,13 +182,13 @@ def _autocast(place: int) -> Callable:
 
 def _read_in_autocast(m, x):
     h = m.lin(x)
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast(x.device.type, torch.bfloat16):
         return (h + 0).float() + m.norm(h).float()
 
 
 def _added_in_autocast(m, x):
     h = m.lin(x)
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast(x.device.type, torch.bfloat16):
         s = h + m.other(x)
     return m.norm(s + m.bare(x)).relu() + h
 

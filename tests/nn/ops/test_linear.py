@@ -80,7 +80,7 @@ def test_our_own_kernels_take_what_fits(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("enfa.nn.ops.linear.accelerated", lambda x: True)  # as on a GPU, but nothing is computed here
 
     def takes(linear: nn.Linear, columns: int) -> bool:
-        return fusable(torch.zeros(3, columns), torch.float32, columns, linear.weight, linear.bias)
+        return fusable(torch.zeros(3, columns), torch.float32, columns, linear.weight, linear.bias, False)
 
     assert takes(nn.Linear(9, 128), 9) and takes(nn.Linear(4096, 2), 4096)
     assert not takes(nn.Linear(9, 128), 8)

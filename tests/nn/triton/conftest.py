@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from typing import Any
 
 import pytest
 import torch
@@ -22,6 +23,20 @@ if not collect_ignore_glob and DEVICE == "cpu":
         return patch(fn) if any(language.core.is_builtin(one.load) for one in (language, language.core)) else None
 
     interpreter._patch_lang = _patch_once
+
+    def _dot(self: Any, a: Any, b: Any, *rest: Any, dot: Callable = interpreter.InterpreterBuilder.create_dot) -> Any:
+        """The interpreter keeps bfloat16 as integers, and multiplies these."""
+        wide = (self.cast_impl(x, language.float32) if x.dtype.scalar == language.bfloat16 else x for x in (a, b))
+        return dot(self, *wide, *rest)
+
+    def _cast(self: Any, value: Any, to: Any, cast: Callable = interpreter.InterpreterBuilder.cast_impl) -> Any:
+        """The interpreter cuts off what it should round."""
+        if (value.dtype.scalar, to.scalar) != (language.float32, language.bfloat16):
+            return cast(self, value, to)
+        rounded = torch.from_numpy(value.data.copy()).bfloat16().view(torch.int16).numpy().view("uint16")
+        return interpreter.TensorHandle(rounded, language.bfloat16)
+
+    interpreter.InterpreterBuilder.create_dot, interpreter.InterpreterBuilder.cast_impl = _dot, _cast
 
 
 class Check:

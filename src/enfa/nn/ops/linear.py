@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules.module import _global_forward_hooks, _global_forward_pre_hooks
 
-from enfa.nn.triton import accelerated, matmul_precision
+from enfa.nn.triton import accelerated, matmul_precision, mixed
 
 if TYPE_CHECKING:
     from enfa.nn.triton.linears.wide import Normed
@@ -29,18 +29,25 @@ def hooked(module: nn.Module) -> bool:
     return own or bool(_global_forward_hooks or _global_forward_pre_hooks)
 
 
-def fusable(there: Tensor, dtype: torch.dtype, width: int, weight: Tensor, bias: Tensor | None) -> bool:
-    """Whether our own kernels compute a linear of so wide rows, which are where the tensor ``there`` is."""
-    if dtype != torch.float32 or not accelerated(there) or torch.is_autocast_enabled(there.device.type):
+def fusable(
+    there: Tensor, dtype: torch.dtype, width: int, weight: Tensor, bias: Tensor | None, half: bool
+) -> bool:  # fmt: skip
+    """Whether our own kernels compute a linear of so wide rows, which are where the tensor ``there`` is.
+
+    ``half``: its result is bfloat16, as autocast asks for.
+    """
+    if not accelerated(there) or half != torch.is_autocast_enabled(there.device.type):
         return False
-    if weight.dtype != dtype or not weight.is_contiguous():
+    if dtype != torch.float32 and not (half and dtype == torch.bfloat16):
+        return False
+    if weight.dtype != torch.float32 or not weight.is_contiguous():
         return False
     outs, ins = weight.shape
     if ins != width or not outs or not ins:
         return False  # a kernel would read on; the linear itself says what is wrong
     if bias is not None and not bias.is_contiguous():
         return False
-    return max(outs, ins) <= (WIDEST if matmul_precision() == "highest" else WIDE)
+    return max(outs, ins) <= (WIDEST if half or matmul_precision() == "highest" else WIDE)
 
 
 @cache
@@ -60,16 +67,17 @@ def linear_of(
 
     ``before``: the norm and ReLU of x, for many rows and a wide weight that is :func:`fusable`.
     """
-    if x.ndim == 2 and x.shape[0] and fusable(x, x.dtype, x.shape[1], weight, bias):
+    half = mixed(x)
+    if x.ndim == 2 and x.shape[0] and fusable(x, x.dtype, x.shape[1], weight, bias, half):
         tall, small = _kernels()
         if x.shape[0] > small.MOST_ROWS or before is not None:
             # nothing is faster than TF32's products, but for what is done on the way
-            if relu or plus is not None or matmul_precision() == "highest":
-                return tall.linear(x, weight, bias, relu, plus=plus, before=before)
+            if half or relu or plus is not None or matmul_precision() == "highest":
+                return tall.linear(x.to(torch.bfloat16) if half else x, weight, bias, relu, plus=plus, before=before)
         elif plus is None:
-            return small.small_linear(x, weight, bias, relu)
+            return small.small_linear(x, weight, bias, relu, half)
         else:
-            out = small.small_linear(x, weight, bias, False) + plus
+            out = small.small_linear(x, weight, bias, False, half) + plus
             return torch.relu(out) if relu else out
     out = F.linear(x, weight, bias)
     out = out if plus is None else out + plus

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
 from enfa.nn.rowwise.arguments import aligned, bound, made, named, plain, rows_in
 from enfa.nn.rowwise.fused import HeldSum
 from enfa.nn.rowwise.held import held_back, holds, settle
@@ -84,7 +82,7 @@ def relu(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, Any
         rows, inplace = given.get("input"), given.get("inplace")
     if not isinstance(rows, Rows) or rows.held is None or rows.activated or not holds(rows):
         return elementwise(func, name, args, kwargs)
-    if rows.held.records != torch.is_grad_enabled():
+    if not rows.held.as_now():
         return elementwise(func, name, args, kwargs)
     if not inplace:
         return held_back(rows.held, rows, relu=True)

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 __all__ = ["HeldLinear", "HeldNorm", "HeldSum"]
 
 
-def _waiting(rows: Rows, records: bool) -> Held | None:
-    """What computes these rows, where nothing has asked for its values so far, and gradients are recorded as here."""
+def _waiting(rows: Rows) -> Held | None:
+    """What computes these rows, where nothing has asked for its values so far, and it was called as it would be here."""
     held = rows.held
-    return None if held is None or rows.activated or held.records != records or held.found else held
+    return None if held is None or rows.activated or held.found or not held.as_now() else held
 
 
 class Product(NamedTuple):
@@ -49,6 +49,8 @@ class HeldLinear(Held):
         super().__init__([rows], weight.shape[0], weight, bias)
         self.weight, self.bias = weight, bias
         self._fits: bool | None = None
+        if self.mixed:
+            self.dtype = torch.bfloat16
 
     def computed(self, relu: bool) -> Tensor:
         return self.plus(None, relu)
@@ -64,7 +66,7 @@ class HeldLinear(Held):
         """Whether our own kernels compute it."""
         if self._fits is None:
             rows = self.reads[0]
-            self._fits = fusable(rows.bag.feature, rows.dtype, rows.width, self.weight, self.bias)
+            self._fits = fusable(rows.bag.feature, rows.dtype, rows.width, self.weight, self.bias, self.mixed)
         return self._fits
 
     def _few(self) -> bool:
@@ -73,13 +75,21 @@ class HeldLinear(Held):
         (rows,) = self.reads
         return rows.bag.num_rows(rows.number) <= MOST_ROWS
 
+    def _normalises(self) -> bool:
+        """Whether its kernel is fast enough to normalise what it reads: in bfloat16 as long as it reads it once."""
+        if self.mixed:
+            return self.reads[0].dtype == torch.bfloat16 and max(self.weight.shape) <= 2 * WIDE
+        return max(self.weight.shape) > WIDE
+
     def product(self, plus: Tensor | None = None) -> Product:
         """The same, of rows in front of a norm and ReLU where it can normalise them as it reads them."""
         (rows,) = self.reads
         norm, later = rows.held, None
-        if isinstance(norm, HeldNorm) and rows.activated and max(self.weight.shape) > WIDE:
-            later = norm.later(self.records)
+        if isinstance(norm, HeldNorm) and rows.activated and self._normalises():
+            later = norm.later()
         x, before = (rows.value, None) if later is None else later
+        if self.mixed:
+            x, plus = x.to(torch.bfloat16), None if plus is None else plus.to(torch.bfloat16)
         return Product(x, self.weight, self.bias, plus, before)
 
 
@@ -93,10 +103,10 @@ class HeldSum(Held):
     @staticmethod
     def of(one: Rows, other: Rows) -> HeldSum | None:
         """Whichever of the two is the linear."""
-        bag, records = one.bag, torch.is_grad_enabled()
+        bag = one.bag
         if bag is not other.bag or one.dtype != other.dtype or one.ndim != 2 or other.ndim != 2 or one.width != other.width:
             return None
-        linears = [isinstance(_waiting(rows, records), HeldLinear) for rows in (one, other)]
+        linears = [isinstance(_waiting(rows), HeldLinear) for rows in (one, other)]
         if not any(linears) or one.kind != other.kind or one.number < 0:
             return None
         number = bag.meeting(one, other, "+")
@@ -106,7 +116,7 @@ class HeldSum(Held):
         return None
 
     def _linear(self) -> HeldLinear | None:
-        linear = _waiting(self.reads[0], self.records)
+        linear = _waiting(self.reads[0])
         return linear if isinstance(linear, HeldLinear) and linear.fits() else None
 
     def _other(self) -> Tensor:
@@ -173,7 +183,7 @@ class HeldNorm(Held):
         """With the product before it, where nothing has asked for that so far."""
         linears, norms = _kernels()
         rest = (self.weight, self.bias, self.copies, self.eps, relu, running)
-        held, product = _waiting(self.reads[0], self.records), None
+        held, product = _waiting(self.reads[0]), None
         if isinstance(held, HeldSum) or (isinstance(held, HeldLinear) and held.fits()):
             product = held.product()
         if product is None:
@@ -181,12 +191,12 @@ class HeldNorm(Held):
         x, weight, bias, plus, before = product
         return linears.linear_norm(x, weight, bias, *rest, plus=plus, before=before, later=later)
 
-    def later(self, records: bool) -> tuple[Tensor, Normed] | None:
+    def later(self) -> tuple[Tensor, Normed] | None:
         """Rows in front of the norm, for linears that normalise them, and take the ReLU, as they read them."""
         from enfa.nn.triton.linears.wide import Normed
 
         running = _by_kernel(self.running)
-        if self.found or self.records != records or not self._whole() or (self.running is not None and running is None):
+        if self.found or not self.as_now() or not self._whole() or (self.running is not None and running is None):
             return None
         if self._later is None:
             self.running = None
@@ -195,7 +205,7 @@ class HeldNorm(Held):
         return self._later
 
     def _plain(self, relu: bool, running: Running | None) -> Tensor:
-        linear, uncounted = _waiting(self.reads[0], self.records), uncounted_rows(self.copies)
+        linear, uncounted = _waiting(self.reads[0]), uncounted_rows(self.copies)
         if isinstance(linear, HeldLinear) and linear.bias is not None and self.copies.device.type == "cpu":
             x = applied(Shifted, linear.reads[0].value, linear.weight, linear.bias, uncounted)
         else:

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from enfa.nn.ops.counted import Running
 from enfa.nn.rowwise.rows import Rows
+from enfa.nn.triton import mixed
 
 __all__ = ["Held", "HeldColumns", "held_back", "holds", "may_return", "pass_goes_on", "settle", "settle_norms"]
 
@@ -41,7 +42,7 @@ def holds(rows: Rows) -> bool:
     bag = rows.bag
     return (
         not bag.tracing
-        and not torch.is_autocast_enabled(bag.feature.device.type)
+        and (not torch.is_autocast_enabled(bag.feature.device.type) or mixed(bag.feature))
         and not torch.is_inference_mode_enabled()
         and torch._C._current_graph_task_id() == -1  # recomputed in a backward pass
         and torch._C._autograd._top_saved_tensors_default_hooks(False) is None  # checkpointed
@@ -94,12 +95,16 @@ def _updates(held: Held | None) -> bool:
 
 
 class Held:
-    """An operation on Rows: what it reads, and how it was called. Its result has ``width`` columns of ``dtype``."""
+    """An operation on Rows: what it reads, and how it was called. Its result has ``width`` columns of ``dtype``.
+
+    ``records``: gradients are recorded. ``mixed``: under autocast, in bfloat16.
+    """
 
     running: Running | None = None
 
     def __init__(self, reads: Sequence[Rows], width: int, *weights: Tensor | None) -> None:
         self.reads, self.width, self.dtype, self.records = list(reads), width, reads[0].dtype, torch.is_grad_enabled()
+        self.mixed = torch.is_autocast_enabled(reads[0].bag.feature.device.type)
         self.depth, tensors = 1, [w for w in weights if w is not None]
         for rows in reads:
             held = rows.held
@@ -125,6 +130,11 @@ class Held:
                 return True
         return False
 
+    def as_now(self) -> bool:
+        """Whether an operation that is called now records gradients, and is mixed, as this one was."""
+        mixed = torch.is_autocast_enabled(self.reads[0].bag.feature.device.type)
+        return self.records == torch.is_grad_enabled() and self.mixed == mixed
+
     def tensor(self, relu: bool) -> Tensor:
         """The values, with a ReLU after them; as they would have been when it was called."""
         if self._found is not None:
@@ -135,7 +145,7 @@ class Held:
                 "Expected values of Rows to be read before weights that they are computed with change, got them read after: "
                 "read h.value in the hook or forward pass that keeps them"
             )
-        if torch.is_grad_enabled() == self.records and holds(self.reads[0]):  # nothing has changed since
+        if self.as_now() and holds(self.reads[0]):  # nothing has changed since
             found = self.computed(relu)
         else:
             with self._called():
@@ -147,8 +157,8 @@ class Held:
     def _called(self) -> ExitStack:
         """What it was called in, instead of what it is read in."""
         kind, found = self.reads[0].device.type, ExitStack()
-        if torch.is_autocast_enabled(kind):
-            found.enter_context(torch.autocast(kind, enabled=False))
+        if self.mixed or torch.is_autocast_enabled(kind):
+            found.enter_context(torch.autocast(kind, torch.bfloat16, enabled=self.mixed))
         if torch.is_inference_mode_enabled():
             found.enter_context(torch.inference_mode(False))
         if torch._C._autograd._top_saved_tensors_default_hooks(False) is not None:

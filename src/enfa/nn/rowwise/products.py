@@ -41,6 +41,10 @@ def _fits(rows: Rows, weight: Tensor, bias: Tensor | None) -> bool:
     if not isinstance(weight, Tensor) or weight.ndim != 2 or weight.shape[1] != rows.width:
         return False
     dtype, device = rows.dtype, rows.device
+    if torch.is_autocast_enabled(device.type):
+        if dtype not in (torch.float32, torch.bfloat16):
+            return False
+        dtype = torch.float32  # of weights; what comes out is bfloat16
     if weight.dtype != dtype or weight.device != device:
         return False
     if bias is None:

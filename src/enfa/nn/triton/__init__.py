@@ -13,7 +13,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-__all__ = ["accelerated", "matmul_precision"]
+__all__ = ["accelerated", "matmul_precision", "mixed"]
 
 
 @cache
@@ -35,6 +35,12 @@ def _interpreted() -> bool:
 def accelerated(tensor: Tensor) -> bool:
     """Whether our own kernels compute what is computed on this tensor; plain PyTorch gives the same results."""
     return (tensor.is_cuda or (_interpreted() and tensor.device.type == "cpu")) and _usable()
+
+
+def mixed(tensor: Tensor) -> bool:
+    """Whether our own kernels compute on this tensor under autocast: in bfloat16, and nothing else."""
+    kind = tensor.device.type
+    return torch.is_autocast_enabled(kind) and torch.get_autocast_dtype(kind) == torch.bfloat16 and accelerated(tensor)
 
 
 def matmul_precision() -> str:

@@ -29,7 +29,7 @@ class _Linear(torch.autograd.Function):
         ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, plus: Tensor | None, before: Normed | None, relu: bool,
         beside: Aside,
     ) -> Tensor:  # fmt: skip
-        x, split = x.contiguous(), split_weight(weight)
+        x, split = x.contiguous(), split_weight(weight, x.dtype == torch.bfloat16)
         plus = None if plus is None else plus.contiguous()
         if split is None:
             assert before is None, "the kernels for narrow weights normalise nothing that they read"

@@ -107,7 +107,8 @@ class _LinearNorm(torch.autograd.Function):
         ctx: Any, x: Tensor, w: Tensor, b: Tensor | None, plus: Tensor | None, weight: Tensor | None, bias: Tensor | None,
         copies: Tensor, eps: float, relu: bool, running: Running | None, before: Normed | None, later: bool, beside: Aside,
     ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-        x, outs, split = x.contiguous(), w.shape[0], split_weight(w)
+        x, outs, mixed = x.contiguous(), w.shape[0], x.dtype == torch.bfloat16
+        split = split_weight(w, mixed)
         plus = None if plus is None else plus.contiguous()
         kept: tuple[Any, ...] = (x, *(before or ()))  # what the weight's gradient is taken from
         if split is None:
@@ -116,7 +117,7 @@ class _LinearNorm(torch.autograd.Function):
             stats = statistics_room(x, parts, outs)
             z = tall_times(x, w, b, False, plus=plus, stats=(copies, *stats), shares=(parts, share))
         else:  # a program that holds a wide tile has no registers left for statistics
-            if is_halved(*w.shape):
+            if is_halved(*w.shape) and not mixed:
                 kept = held = halve_rows(x, before)
                 z = halved_times(held, split, w.shape, b, False, plus=plus)
             else:
@@ -152,13 +153,14 @@ class _LinearNorm(torch.autograd.Function):
         else:
             known = (grad, z, copies, saved, total, weight, bias, sums, ctx.relu)
             split = Halves(halves, back)
-            if is_halved(outs, ins):
+            mixed = z.dtype == torch.bfloat16
+            if is_halved(outs, ins) and not mixed:
                 parts, exponents = x, before[0]
                 held, downs, of_params, of_z = halve_gradient(*known, exponents, added)
                 of_x = halved_times(held, split, w.shape, None, True) if inputs else None
                 of_w = ctx.beside.run(partial(_halved_gradient, w.shape), downs, *held, parts, exponents)
             else:
-                if inputs and turns(outs, ins):
+                if inputs and turns(outs, ins) and not mixed:
                     of_z, of_params, of_x = turn_times(*known, split, ins)
                 else:
                     of_z, of_params = turn_gradient(*known)

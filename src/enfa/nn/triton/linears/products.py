@@ -50,7 +50,10 @@ def gated(x, gate, place, mask, GATED: tl.constexpr):
     """x, where the gate is above 0 or where there is none."""
     value = tl.load(x + place, mask, 0)
     if GATED:
-        value = tl.where(tl.load(gate + place, mask, 0) <= 0, 0, value)
+        opened = tl.load(gate + place, mask, 0)
+        if gate.dtype.element_ty == tl.bfloat16:  # of which Triton's interpreter compares the bits
+            opened = opened.to(tl.float32)
+        value = tl.where(opened <= 0, 0, value)
     return value
 
 

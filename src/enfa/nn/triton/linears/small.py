@@ -37,7 +37,7 @@ def _small_forward_kernel(
     total = tl.zeros((ROWS, COLS), ACC)
     for first in range(0, K, DEPTH):
         k = first + tl.arange(0, DEPTH)
-        a = tl.load(x + rows[:, None] * K + k[None, :], there & (k < K)[None, :], 0)
+        a = tl.load(x + rows[:, None] * K + k[None, :], there & (k < K)[None, :], 0).to(ACC)
         b = tl.load(w + cols[None, :] * K + k[:, None], inside & (k < K)[:, None], 0)
         total = tl.dot(a, b, total, input_precision=PRECISION, out_dtype=ACC)
     if BIAS:
@@ -63,7 +63,7 @@ def _small_backward_kernel(
         there, inside = (rows < R)[:, None], (k < K)[None, :]
         for first in range(0, N, DEPTH):
             n = first + tl.arange(0, DEPTH)
-            a = gated(grad, out, rows[:, None] * N + n[None, :], there & (n < N)[None, :], RELU)
+            a = gated(grad, out, rows[:, None] * N + n[None, :], there & (n < N)[None, :], RELU).to(ACC)
             b = tl.load(w + n[:, None] * K + k[None, :], (n < N)[:, None] & inside, 0)
             total = tl.dot(a, b, total, input_precision=PRECISION, out_dtype=ACC)
         tl.store(of_x + rows[:, None] * K + k[None, :], total.to(of_x.dtype.element_ty), there & inside)
@@ -76,11 +76,11 @@ def _small_backward_kernel(
         for first in range(0, R, DEPTH):
             rows = first + tl.arange(0, DEPTH)
             here = rows < R
-            a = gated(grad, out, rows[:, None] * N + n[None, :], here[:, None] & (n < N)[None, :], RELU)
-            b = tl.load(x + rows[:, None] * K + k[None, :], here[:, None] & inside, 0)
+            a = gated(grad, out, rows[:, None] * N + n[None, :], here[:, None] & (n < N)[None, :], RELU).to(ACC)
+            b = tl.load(x + rows[:, None] * K + k[None, :], here[:, None] & inside, 0).to(ACC)
             total = tl.dot(tl.trans(a), b, total, input_precision=PRECISION, out_dtype=ACC)
             if BIAS:
-                sums += a.to(ACC)
+                sums += a
         tl.store(of_w + n[:, None] * K + k[None, :], total.to(of_w.dtype.element_ty), there & inside)
         if BIAS:
             tl.store(of_b + n, tl.sum(sums, 0).to(of_b.dtype.element_ty), (n < N) & (number % across == 0))
@@ -93,9 +93,9 @@ def _launch(of: Kernel, n: int, k: int, bias: bool, relu: bool, precise: str, dt
 
 class _Small(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool, mixed: bool) -> Tensor:
         x, (outs, ins) = x.contiguous(), weight.shape
-        out = x.new_empty(x.shape[0], outs)
+        out = x.new_empty(x.shape[0], outs, dtype=torch.bfloat16 if mixed else x.dtype)
         grid = (cdiv(x.shape[0], TILE["ROWS"]), cdiv(outs, TILE["COLS"]))
         launch = _launch(_small_forward_kernel, outs, ins, bias is not None, relu, precision(), x.dtype)
         launch(grid, x, weight, weight if bias is None else bias, out, x.shape[0])
@@ -117,9 +117,12 @@ class _Small(torch.autograd.Function):
             (of_inputs + across * cdiv(outs, TILE["ROWS"]),),
             grad, out, x, weight, x if of_x is None else of_x, of_w, of_w if of_b is None else of_b, x.shape[0], of_inputs,
         )  # fmt: skip
-        return of_x, of_w, of_b, None
+        return of_x, of_w, of_b, None, None
 
 
-def small_linear(x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool) -> Tensor:
-    """``x @ weight.T + bias``, with ``relu`` behind it, for at most MOST_ROWS rows (more would take long, not fail)."""
-    return applied(_Small, x, weight, bias, relu)
+def small_linear(x: Tensor, weight: Tensor, bias: Tensor | None, relu: bool, mixed: bool = False) -> Tensor:
+    """``x @ weight.T + bias``, with ``relu`` behind it, for at most MOST_ROWS rows (more would take long, not fail).
+
+    ``mixed``: the result is bfloat16, computed in float32 from x in either of the two.
+    """
+    return applied(_Small, x, weight, bias, relu, mixed)

@@ -91,13 +91,16 @@ def _split_columns(
     rows = tl.arange(0, DEPTH)
     there = (rows < depth)[:, None] & (cols < width)[None, :]
     value = tl.load(w + rows[:, None] * along + cols[None, :] * across, there, 0)
-    up, down = scales(tl.max(tl.abs(value), 0))
-    upper, lower = halves(value * up[None, :])
     place = parts + rows[:, None] * stride + cols[None, :]
     room = (rows < depth)[:, None] & (cols < stride)[None, :]
-    tl.store(place, upper, room)
-    tl.store(place + depth * stride, lower, room)
-    tl.store(back + cols, down, cols < width)
+    if parts.dtype.element_ty == tl.bfloat16:
+        tl.store(place, value.to(tl.bfloat16), room)
+    else:
+        up, down = scales(tl.max(tl.abs(value), 0))
+        upper, lower = halves(value * up[None, :])
+        tl.store(place, upper, room)
+        tl.store(place + depth * stride, lower, room)
+        tl.store(back + cols, down, cols < width)
 
 
 @kernel
@@ -111,13 +114,13 @@ def _split_kernel(
         _split_columns(w, parts + size, back + N, K, N, K_STRIDE, K, 1, COLS, DEPTH)
 
 
-def split_weight(weight: Tensor) -> Halves | None:
-    """A wide weight in halves; a narrow one is not worth it."""
+def split_weight(weight: Tensor, mixed: bool = False) -> Halves | None:
+    """A wide weight in halves; a narrow one is not worth it. ``mixed``: in bfloat16 instead, of any width."""
     n, k = weight.shape
-    if max(n, k) <= NARROW:
+    if max(n, k) <= NARROW and not mixed:
         return None
     launch, grid, size = _splitting(n, k)
-    parts = weight.new_empty(2, size, dtype=torch.float16)
+    parts = weight.new_empty(2, size, dtype=torch.bfloat16 if mixed else torch.float16)
     back = weight.new_empty(n + k, dtype=torch.float32)
     launch(grid, weight, parts, back, size)
     return Halves(parts, back)
