@@ -194,16 +194,20 @@ def main() -> None:
         "device": torch.cuda.get_device_name(), "torch": torch.__version__, "python": platform.python_version(),
         "cuda": torch.version.cuda, "date": datetime.datetime.now(datetime.timezone.utc).isoformat(),
     }  # fmt: skip
-    rows: list[dict[str, Any]] = []
+    path, names = out / "loop.json", [case.name for case in CASES]
+    before = json.loads(path.read_text())["results"] if path.exists() else []
+    rows = [row for row in before if args.cases and row["case"] not in args.cases]  # these stay
     for case in CASES:
         if args.cases and case.name not in args.cases:
             continue
         try:
             rows.append(compare(case, Dataset(Path(args.data), case), args.batch, args.workers))
         except Exception:
-            rows.append({"case": case.name, "batch": args.batch, "error": traceback.format_exc()})
-            print(rows[-1]["error"], flush=True)
-        (out / "loop.json").write_text(json.dumps({"about": about, "results": rows}, indent=1))
+            error = traceback.format_exc()
+            rows.append({"case": case.name, "batch": args.batch, "error": error})
+            print(error, flush=True)
+        rows.sort(key=lambda row: names.index(row["case"]))
+        path.write_text(json.dumps({"about": about, "results": rows}, indent=1))
     print(f"\nms per step with data, batch {args.batch}, {about['device']}\n\n{table(rows)}", flush=True)
 
 

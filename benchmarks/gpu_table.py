@@ -19,8 +19,9 @@ layers on peptides-func.
 on the host. *Captured*: the whole step is recorded once as a CUDA graph and replayed, and the gradients of
 wide weights are computed on a second stream, beside the chain of layers. Eager steps, conventional ones too, run on this
 package's kernels; torch.compile is measured on PyTorch's own operators, of which it fuses the elementwise ones, but not
-the sums over neighbours, which make up most of a conventional GINE step. TF32 and bfloat16 pay
-for wide layers at best: narrow ones are bound by launches, of which casts add some. A dash: not measured.{earlier}
+the sums over neighbours, which make up most of a conventional GINE step. *bfloat16*: under autocast rows are stored in
+bfloat16 between layers, and multiplied once on the tensor cores, where float32's accuracy takes three products; weights,
+their gradients and all statistics stay float32. TF32 gains a little for wide layers at best. A dash: not measured.{earlier}
 
 How to get it: `enfa train` captures steps as CUDA graphs by itself (`graphed: auto`, see [training](training.md)); in
 code of your own `enfa.Step` does, and a plain loop captures all but the optimiser (below). TF32:
@@ -49,7 +50,7 @@ too, eagerly.
 
 Small models wait for Python. `torch.autograd.set_multithreading_enabled(False)`, before the loop, keeps backward passes in the
 thread that asks for them, instead of one that PyTorch wakes up for every step, which is enough where a process trains on one
-GPU. It made steps of CEXP and moltox21 faster, and those of PROTEINS and molhiv not (below): try it.
+GPU. It made steps of peptides-func a quarter faster, and those of PROTEINS slower (below): try it.
 
 - Training and evaluation mode, `no_grad`, autocast and every state of the module (frozen parameters, a dropout
   probability) have graphs of their own; a parameter that lies elsewhere than it did is noticed, and the model captured again.
@@ -92,7 +93,7 @@ def steps(found: dict[str, Any]) -> list[str]:
         [[name, *(_ms(rows.get((c, 128, "marking", v))) for c in cases)] for v, name in NAMES.items()],
     )
     lines += ["## Peak memory, MB, node marking, batch 128", ""]
-    wanted = ("full", "ego", "distinct graphed")
+    wanted = ("full", "ego", "distinct graphed", "distinct graphed bf16")
     lines += _table(
         ["", *cases],
         [
@@ -204,6 +205,24 @@ def loops(found: dict[str, Any], cases: list[str]) -> list[str]:
     return lines + _table(["", *(r["case"] for r in rows)], body)
 
 
+def trained(found: dict[str, Any]) -> list[str]:
+    """A whole training of a model whose rows few share."""
+    runs = found["runs"]
+    epochs, hardware = (next(iter(runs.values()))[key] for key in ("epochs", "hardware"))
+    lines = [
+        "## From the data to a trained model",
+        "",
+        f"`enfa train {found['config']} accelerator=gpu`, GNN-SSWL+ with the papers' settings on ZINC-12k, {epochs} epochs, "
+        f"alone on one {hardware}, {found['date']}, and the same with `precision=bf16`; one run each "
+        "([results](results.md) have more). Validation after every epoch included.",
+        "",
+    ]
+    body = [
+        [kind, f"{run['seconds']:.0f}", f"{run['parts']['epochs']:.0f}", f"{run['test']:.4f}"] for kind, run in runs.items()
+    ]
+    return lines + _table(["", "seconds", "of these, epochs", "test MAE"], body)
+
+
 def page(folder: Path) -> str:
     files = {p.stem: json.loads(p.read_text()) for p in folder.glob("*.json")}
     about = {**files["steps"]["about"]}
@@ -223,6 +242,8 @@ def page(folder: Path) -> str:
         lines += loops(files["loop"], cases)
     if "epoch" in files:
         lines += epochs(files["epoch"]["results"])
+    if "sswl" in files:
+        lines += trained(files["sswl"])
     return "\n".join(lines).rstrip() + "\n"
 
 

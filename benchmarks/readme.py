@@ -143,7 +143,7 @@ def peer_figures(path: Path) -> str:
 
 _MODEL_COLUMNS = (
     ("theirs", "theirs, eager"), ("theirs, torch.compile", "theirs, torch.compile"), ("ours, captured", "here, captured"),
-    ("ours, eager", "here, eager"),
+    ("ours, captured, bfloat16", "in bfloat16"), ("ours, eager", "here, eager"),
 )  # fmt: skip
 
 
@@ -154,11 +154,11 @@ def model_figures(path: Path) -> str:
     if not models:
         return ""
     head = [f"their authors' own code on ZINC, one step of {found['graphs']} graphs, ms", *(name for _, name in _MODEL_COLUMNS)]
-    lines = [f"| {' | '.join(head)} | peak GB: theirs / here | commit |", "|---" + "|--:" * (len(head) + 1) + "|"]
+    lines = [f"| {' | '.join(head)} | peak GB: theirs / here / in bfloat16 | commit |", "|---" + "|--:" * (len(head) + 1) + "|"]
     for name, one in models.items():
         steps = one["steps"]
         cells = [_few_digits(steps[key]["ms"]) if "ms" in steps.get(key, {}) else "–" for key, _ in _MODEL_COLUMNS]
-        there = [steps.get(key, {}).get("peak_bytes") for key in ("theirs", "ours, captured")]
+        there = [steps.get(key, {}).get("peak_bytes") for key in ("theirs", "ours, captured", "ours, captured, bfloat16")]
         peaks = ["–" if peak is None else _few_digits(peak / 1e9) for peak in there]
         lines.append(f"| {' | '.join([name, *cells, ' / '.join(peaks), one['commit']])} |")
     away = max(max(one["away"].values()) for one in models.values())
