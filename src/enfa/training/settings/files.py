@@ -1,6 +1,7 @@
 """Config files: YAML, one inheriting from another, with settings overridden on the command line."""
 
 import difflib
+import os
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -27,13 +28,19 @@ def no_such_setting(key: str) -> ValueError:
     return ValueError(f"Expected a setting that exists, got {key!r} ({hint})")
 
 
+def _nearby(path: Path) -> str:
+    """Where a config of that name is, if it was called by its name."""
+    found = [p for p in (path.with_name(f"{path.name}.yaml"), path.parent / "configs" / f"{path.name}.yaml") if p.is_file()]
+    return f": did you mean {os.path.relpath(found[0])}?" if found else ""
+
+
 def _read(path: Path, below: tuple[Path, ...] = ()) -> dict[str, Any]:
     """A file's settings on top of its base's."""
     path = path.resolve()
     if path in below:
         raise ValueError(f"{path} is its own base")
     if not path.is_file():
-        whose = f", which {below[-1]} names as its base" if below else _of_dataset(path.name)
+        whose = f", which {below[-1]} names as its base" if below else _of_dataset(path.name) or _nearby(path)
         raise FileNotFoundError(f"There is no config file {path}{whose}")
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
