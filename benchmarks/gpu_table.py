@@ -212,8 +212,8 @@ def trained(found: dict[str, Any]) -> list[str]:
     lines = [
         "## From the data to a trained model",
         "",
-        f"`enfa train` with `configs/{found['config']}.yaml`, GNN-SSWL+ with the papers' settings on ZINC-12k, {epochs} epochs, "
-        f"alone on one {hardware}, {found['date']}, and the same with `precision=bf16`; one run each "
+        f"`enfa train` with `configs/{found['config']}.yaml`, GNN-SSWL+ with the papers' settings on ZINC-12k, "
+        f"{epochs} epochs, alone on one {hardware}, {found['date']}, and the same with `precision=bf16`; one run each "
         "([results](results.md) have more). Validation after every epoch included.",
         "",
     ]
