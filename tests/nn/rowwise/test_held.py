@@ -12,15 +12,18 @@ import pytest
 import torch
 from held_cases import AUTOCAST, CASES, WIDTH, Case
 from in_threads import assert_as_alone
+from one_table import counted_rows
 from small_bag import random_bits
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.utils import parametrizations
+from torch.utils.checkpoint import checkpoint
 
 import enfa
 from enfa.nn.rowwise import elementwise, exact, products
 from enfa.nn.rowwise.fused import HeldLinear, HeldNorm, HeldSum
 from enfa.nn.rowwise.held import DEEPEST, HeldColumns
+from enfa.testing import random_graphs
 
 GRAPHS = random_bits(4)
 
@@ -91,6 +94,33 @@ def test_autocast_of_a_part(name: str, kind: str, at_once: Callable) -> None:
     found = _run(model, bag)
     at_once()
     _same(found, _run(model, bag))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("kind", ["full", "distinct"])
+def test_columns_of_several_tables_under_autocast(kind: str, dtype: torch.dtype) -> None:
+    """They are held back whatever autocast asks for, and computed in that."""
+    model = enfa.DSGNN(3, 16, 2, 3, jk="concat", readout="max")
+    bag = enfa.make_plan(random_graphs(3, 6), enfa.NodeMarking(), model, kind)
+    with torch.autocast("cpu", dtype):
+        assert model(bag).dtype == dtype
+
+
+def test_a_relu_of_known_values_is_computed_as_it_was_called() -> None:
+    """Neither a checkpoint nor inference mode that reads it first makes it something else."""
+    lin, other = nn.Linear(5, 7), nn.Linear(7, 7)
+    for how in ("checkpoint", "inference"):
+        h = lin(counted_rows(torch.randn(40, 5, requires_grad=True)))
+        r = h.relu()
+        h * 2  # asks for its values
+        if how == "checkpoint":
+            y = checkpoint(lambda r: other(r).tanh(), r, use_reentrant=False)
+        else:
+            with torch.inference_mode():
+                r.value  # noqa: B018
+            y = other(r)
+        y.value.square().sum().backward()
+        assert lin.weight.grad.any()  # type: ignore[union-attr]
 
 
 def test_something_is_held_back() -> None:

@@ -99,7 +99,7 @@ def added(*terms: Rows) -> Rows:
     """The sum of Rows, in one pass where they are of one table."""
     first: Any = terms[0]
     bag = first.bag
-    alike = all(bag.numbered_alike(first.number, other.number) for other in terms)
+    alike = all(bag.numbered_alike(first.number, other.number) and first.dtype == other.dtype for other in terms)
     if alike and holds(first) and accelerated(first.value):
         from enfa.nn.triton.several import add_up
 
@@ -109,14 +109,15 @@ def added(*terms: Rows) -> Rows:
 
 def plus_spread(h: Rows, of: Rows, scale: Tensor | None = None, table: int | None = None) -> Rows:
     """``scale * h + bag.spread(of)``, in the table where both meet. ``table``: where the latter meets rows of that table
-    instead; h's rows must be found there, too."""
+    instead; h's rows must be found there, too. The result has the type of both, whatever that of the scale, one number."""
     bag = h.bag
     spread = bag.step(Step("spread", "pairs", (of.number,)))
     number = bag.meeting(h if table is None else Rows(h.value, bag, table), Rows(of.value, bag, spread), "+")
-    alike = bag.numbered_alike(number, spread) and bag.numbered_alike(number, h.number)
+    alike = bag.numbered_alike(number, spread) and bag.numbered_alike(number, h.number) and h.dtype == of.dtype
     if not alike or not holds(h) or not accelerated(h.value):
         mine, other = bag.moved(h, number), bag.moved(bag.spread(of), number)
-        return Rows(mine + other if scale is None else torch.addcmul(other, mine, scale), bag, number)
+        found = mine + other if scale is None else torch.addcmul(other, mine, scale)
+        return Rows(found.to(torch.promote_types(h.dtype, of.dtype)), bag, number)
     from enfa.nn.triton.joined import joined_sum
 
     there = bag.tables[spread]

@@ -49,7 +49,7 @@ class HeldLinear(Held):
         super().__init__([rows], weight.shape[0], weight, bias)
         self.weight, self.bias = weight, bias
         self._fits: bool | None = None
-        if self.mixed:
+        if self.mixed is not None:
             self.dtype = torch.bfloat16
 
     def computed(self, relu: bool) -> Tensor:
@@ -66,7 +66,7 @@ class HeldLinear(Held):
         """Whether our own kernels compute it."""
         if self._fits is None:
             rows = self.reads[0]
-            self._fits = fusable(rows.bag.feature, rows.dtype, rows.width, self.weight, self.bias, self.mixed)
+            self._fits = fusable(rows.bag.feature, rows.dtype, rows.width, self.weight, self.bias, self.mixed is not None)
         return self._fits
 
     def _few(self) -> bool:
@@ -206,7 +206,8 @@ class HeldNorm(Held):
 
     def _plain(self, relu: bool, running: Running | None) -> Tensor:
         linear, uncounted = _waiting(self.reads[0]), uncounted_rows(self.copies)
-        if isinstance(linear, HeldLinear) and linear.bias is not None and self.copies.device.type == "cpu":
+        plain = self.copies.device.type == "cpu" and self.mixed is None
+        if plain and isinstance(linear, HeldLinear) and linear.bias is not None:
             x = applied(Shifted, linear.reads[0].value, linear.weight, linear.bias, uncounted)
         else:
             x = self.reads[0].value

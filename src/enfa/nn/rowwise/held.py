@@ -94,17 +94,23 @@ def _updates(held: Held | None) -> bool:
     return held is not None and held.running is not None
 
 
+def _autocast(rows: Rows) -> torch.dtype | None:
+    """What autocast, where it is on, makes of operations on these rows."""
+    kind = rows.bag.feature.device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
+
+
 class Held:
     """An operation on Rows: what it reads, and how it was called. Its result has ``width`` columns of ``dtype``.
 
-    ``records``: gradients are recorded. ``mixed``: under autocast, in bfloat16.
+    ``records``: gradients are recorded. ``mixed``: the type that autocast asked for.
     """
 
     running: Running | None = None
 
     def __init__(self, reads: Sequence[Rows], width: int, *weights: Tensor | None) -> None:
         self.reads, self.width, self.dtype, self.records = list(reads), width, reads[0].dtype, torch.is_grad_enabled()
-        self.mixed = torch.is_autocast_enabled(reads[0].bag.feature.device.type)
+        self.mixed = _autocast(reads[0])
         self.depth, tensors = 1, [w for w in weights if w is not None]
         for rows in reads:
             held = rows.held
@@ -132,14 +138,15 @@ class Held:
 
     def as_now(self) -> bool:
         """Whether an operation that is called now records gradients, and is mixed, as this one was."""
-        mixed = torch.is_autocast_enabled(self.reads[0].bag.feature.device.type)
-        return self.records == torch.is_grad_enabled() and self.mixed == mixed
+        return self.records == torch.is_grad_enabled() and self.mixed == _autocast(self.reads[0])
 
     def tensor(self, relu: bool) -> Tensor:
         """The values, with a ReLU after them; as they would have been when it was called."""
         if self._found is not None:
-            with torch.set_grad_enabled(self.records):
-                return torch.relu(self._found) if relu else self._found
+            if not relu:
+                return self._found
+            with self._called():
+                return torch.relu(self._found)
         if self.stale():
             raise RuntimeError(
                 "Expected values of Rows to be read before weights that they are computed with change, got them read after: "
@@ -157,8 +164,8 @@ class Held:
     def _called(self) -> ExitStack:
         """What it was called in, instead of what it is read in."""
         kind, found = self.reads[0].device.type, ExitStack()
-        if self.mixed or torch.is_autocast_enabled(kind):
-            found.enter_context(torch.autocast(kind, torch.bfloat16, enabled=self.mixed))
+        if self.mixed is not None or torch.is_autocast_enabled(kind):
+            found.enter_context(torch.autocast(kind, self.mixed, enabled=self.mixed is not None))
         if torch.is_inference_mode_enabled():
             found.enter_context(torch.inference_mode(False))
         if torch._C._autograd._top_saved_tensors_default_hooks(False) is not None:

@@ -1,6 +1,7 @@
 """Under autocast in bfloat16, rows between layers are stored in bfloat16, and our own kernels compute on them."""
 
 import copy
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from enfa.nn.rowwise import Rows, elementwise, exact, products
 from enfa.nn.triton.linears import linear as own
 from enfa.nn.triton.linears import linear_norm
 from enfa.nn.triton.linears.small import small_linear
+from enfa.testing import random_graphs
 
 EPS = 2.0**-8  # half of what two neighbours in bfloat16 differ by
 
@@ -142,3 +144,49 @@ def test_as_if_nothing_were_held_back(check, name: str, monkeypatch: pytest.Monk
     size = float(plain.norm())
     away, allowed = (float((value - plain).norm()) / size for value in (own_value, autocast))
     assert away <= 2 * max(allowed, 2 * EPS), (away, allowed)
+
+
+@pytest.mark.parametrize("mixed", [True, False])
+def test_what_a_small_linear_gave_may_be_written_into(check, mixed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("enfa.nn.triton.linears.small.MOST_ROWS", 1024)
+    linear, x = nn.Linear(5, 7, device=check.device), torch.randn(40, 5, device=check.device)
+    with torch.autocast(x.device.type, torch.bfloat16, enabled=mixed):
+        h = linear(counted_rows(x))
+        h += 0.5
+        value = h.value
+    value.float().sum().backward()
+    check.near([linear.bias.grad], [torch.full((7,), 40.0)], 1e-6)
+
+
+def test_a_norm_without_a_bias(check) -> None:
+    linear, weight = nn.Linear(5, 7, device=check.device), torch.ones(7, device=check.device, requires_grad=True)
+    x = torch.randn(40, 5, device=check.device, requires_grad=True)
+    with torch.autocast(x.device.type, torch.bfloat16):
+        value = nn.functional.batch_norm(linear(counted_rows(x)), None, None, weight, None, True).value
+    value.float().square().sum().backward()
+    assert value.dtype == torch.bfloat16 and x.grad is not None and x.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("kind", ["full", "distinct"])
+@pytest.mark.parametrize("plainly", [True, False])
+@pytest.mark.parametrize("raised", [True, False])
+def test_types_of_terms_are_those_of_every_plan(check, kind: str, plainly: bool, raised: bool) -> None:
+    """What SSWL's layers read and add up, ``raised``: where one of the terms is float32."""
+    model, seen = enfa.SSWLGNN(3, 16, 2, 1, norm=None), []
+
+    class Seen(nn.Module):
+        def forward(self, h: Rows) -> Rows:
+            seen.append(h.dtype)
+            return h
+
+    class Raised(nn.Module):
+        def forward(self, h: Rows) -> Rows:
+            return h.float() if raised else h
+
+    model.layers[0].point = nn.Sequential(Seen(), nn.Linear(16, 16), Raised())
+    model.layers[0].norm = Seen()
+    bag = enfa.make_plan(random_graphs(3, 6), enfa.NodeMarking(), model, kind).to(check.device)
+    seen.clear()
+    with check.plainly() if plainly else nullcontext(), torch.autocast(torch.device(check.device).type, torch.bfloat16):
+        model.to(check.device)(bag)
+    assert seen == [torch.bfloat16, torch.float32 if raised else torch.bfloat16]

@@ -99,7 +99,7 @@ class _Small(torch.autograd.Function):
         grid = (cdiv(x.shape[0], TILE["ROWS"]), cdiv(outs, TILE["COLS"]))
         launch = _launch(_small_forward_kernel, outs, ins, bias is not None, relu, precision(), x.dtype)
         launch(grid, x, weight, weight if bias is None else bias, out, x.shape[0])
-        ctx.save_for_backward(x, weight, out)
+        ctx.save_for_backward(x, weight, out if relu else None)
         ctx.relu, ctx.biased = relu, bias is not None
         return out
 
@@ -115,7 +115,8 @@ class _Small(torch.autograd.Function):
         of_inputs = across * cdiv(x.shape[0], TILE["ROWS"]) if of_x is not None else 0
         _launch(_small_backward_kernel, outs, ins, ctx.biased, ctx.relu, precision(), x.dtype)(
             (of_inputs + across * cdiv(outs, TILE["ROWS"]),),
-            grad, out, x, weight, x if of_x is None else of_x, of_w, of_w if of_b is None else of_b, x.shape[0], of_inputs,
+            grad, grad if out is None else out, x, weight, x if of_x is None else of_x, of_w, of_w if of_b is None else of_b,
+            x.shape[0], of_inputs,
         )  # fmt: skip
         return of_x, of_w, of_b, None, None
 
