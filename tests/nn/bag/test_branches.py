@@ -73,9 +73,12 @@ def test_a_norm_under_two_names_is_shared() -> None:
 
 
 @cuda
+@pytest.mark.parametrize("mixed", [None, torch.bfloat16])
 @pytest.mark.parametrize("unshared", [None, 2])
 @pytest.mark.parametrize("name", ["sswl", "sun", "terms"])
-def test_captured_is_eager_bit_for_bit(name: str, unshared: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_captured_is_eager_bit_for_bit(
+    name: str, unshared: int | None, mixed: torch.dtype | None, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
     """Batches so large that streams do run beside each other, and steps enough for memory to be written into too early; of
     weights' gradients, which are computed on a stream of their own, too."""
     monkeypatch.setattr(side_stream, "MOST", 2**24)
@@ -91,7 +94,7 @@ def test_captured_is_eager_bit_for_bit(name: str, unshared: int | None, monkeypa
     for capture in (True, False, True):
         there = copy.deepcopy(model).cuda().train()
         optimiser = torch.optim.Adam(there.parameters(), lr=1e-3, fused=True, capturable=True)
-        step = Step(there, optimiser, F.cross_entropy, capture=capture)
+        step = Step(there, optimiser, F.cross_entropy, capture=capture, autocast=mixed)
         staged = step.stage(plan)
         losses = [step(staged).clone() for _ in range(12)]
         assert any(step.captured.values()) == capture
