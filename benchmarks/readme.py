@@ -60,7 +60,10 @@ def figures(results: Path) -> str:
     return "\n".join(lines)
 
 
-_GPU_ROWS = (("full", "full, eager"), ("ego", "ego, eager"), ("distinct graphed", "distinct, as a CUDA graph"))
+_GPU_ROWS = (
+    ("full", "full, eager"), ("ego", "ego, eager"), ("distinct graphed", "distinct, as a CUDA graph"),
+    ("distinct graphed bf16", "the same in bfloat16"),
+)  # fmt: skip
 _LOOP_ROWS = (
     ("eager", "distinct, a plain loop, eager"), ("loop", "distinct, a plain loop, captured"),
     ("captured", "distinct, `enfa.Step`"),
@@ -86,9 +89,9 @@ def gpu_figures(results: Path) -> str:
     earlier = "" if same else "; eager steps of full and ego measured earlier, with earlier kernels"
     lines += [
         "",
-        f"{about['device']}, torch {about['torch']}, float32, node marking; a random sample of each dataset, the "
-        f"models of [docs/gpu.md](docs/gpu.md){earlier}. "
-        "The last three rows are shuffled epochs, data included; the first three steps alone. "
+        f"{about['device']}, torch {about['torch']}, float32 but for one row, node marking; a random sample of each dataset, "
+        f"the models of [docs/gpu.md](docs/gpu.md){earlier}. "
+        "The last three rows are shuffled epochs, data included; the first four steps alone. "
         "Eager steps wait for Python, which launches every kernel; captured ones do not.",
     ]  # fmt: skip
     timed = json.loads((ROOT / "docs" / "report-gpu" / "results" / "time.json").read_text())["results"]
@@ -166,6 +169,8 @@ def model_figures(path: Path) -> str:
     captured = "" if graphs else " Their code could not be captured as a CUDA graph."
     codes = {one["ours at"] for one in models.values() if "ours at" in one}
     code = f", with this package's commit {', '.join(sorted(codes))}" if codes else ""
+    halves = {step["at"] for one in models.values() for step in one["steps"].values() if "at" in step}
+    code += f", in bfloat16 {', '.join(sorted(halves))}" if halves else ""
     return "\n".join([*lines, "", f"As above{code}; apart by {away:.0e} at most.{captured} A dash: it failed."])
 
 
