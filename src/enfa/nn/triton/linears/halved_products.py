@@ -12,7 +12,7 @@ from torch import Tensor
 from enfa.nn.triton.launch import Launch, cdiv, kernel
 from enfa.nn.triton.linears.halved import LEAST, TILE, Halved
 from enfa.nn.triton.linears.split import Halves, halves, padded, row_scales, times_halves
-from enfa.nn.triton.linears.wide import store_columns, times_columns
+from enfa.nn.triton.linears.wide_kernels import store_columns, times_columns
 from enfa.nn.triton.sums import row_shares
 
 __all__ = ["halved_parts", "halved_times"]

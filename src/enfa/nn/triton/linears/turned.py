@@ -14,7 +14,7 @@ from torch import Tensor
 
 from enfa.nn.triton.launch import Launch, cdiv, kernel, next_power_of_2
 from enfa.nn.triton.linears.split import Halves, halves, padded, scales
-from enfa.nn.triton.linears.wide import times_columns
+from enfa.nn.triton.linears.wide_kernels import times_columns
 from enfa.nn.triton.norm import gradient_totals, scaling_of
 from enfa.nn.triton.norm_kernels import above_relu, load_scaling, row_gradients
 
