@@ -9,8 +9,10 @@ from enfa.edits.policy import Policy
 
 __all__ = ["check_policy", "own_policy"]
 
-# As commands take them; of three hops, which is our choice: authors take several numbers of them.
+# As commands take them; of three hops, and distances up to five, which is our choice: authors take several numbers of them.
 _MADE_FOR = {
+    "sswl": "node_marking:distances=5",
+    "subgraphormer": "node_marking:distances=5",
     "ngnn": "ego_nets:hops=3:mark=distances",
     "id_gnn": "ego_nets:hops=3:mark=true",
     "gnn_ak": "ego_nets:hops=3:mark=distances",
