@@ -19,8 +19,11 @@ def _channels(values: Any) -> Any:
     return values.shape[1] if values.dtype.kind == "f" else [int(column.max(initial=0)) + 1 for column in values.T]
 
 
-def model_class(name: str, graphs: GraphSet, policy: Policy, width: int = 16, outputs: int = 16) -> Callable[[int], nn.Module]:
-    """Number of layers -> a model that reads what graphs and policy offer: edges, too, where they say something."""
+def model_class(name: str, graphs: GraphSet, policy: Policy, width: int = 12, outputs: int = 16) -> Callable[[int], nn.Module]:
+    """Number of layers -> a model that reads what graphs and policy offer: edges, too, where they say something.
+
+    A width of 12 suits every model: attention has heads that must be of one size.
+    """
     if name not in MODELS:
         raise unknown("the model", name, MODELS)
     check_policy(name, policy)

@@ -45,6 +45,7 @@ def test_every_model_under_its_own_policy(sample: Path) -> None:
         ("dss", "NodeMarking(distances=None)"), ("ngnn", "EgoNets(hops=3, mark='distances', isolate=False)"),
         ("id_gnn", "EgoNets(hops=3, mark=True, isolate=False)"), ("gnn_ak", "EgoNets(hops=3, mark='distances', isolate=False)"),
         ("i2gnn", "NeighborMarking(hops=3, mark=True)"), ("sswl", "NodeMarking(distances=5)"),
+        ("subgraphormer", "NodeMarking(distances=5)"),
     ):  # fmt: skip
         result = _run(str(sample), "--layers", "1", "--model", model, "--json")
         assert result.exit_code == 0, result.output
