@@ -21,7 +21,7 @@ wide weights are computed on a second stream, beside the chain of layers. Eager 
 package's kernels; torch.compile is measured on PyTorch's own operators, of which it fuses the elementwise ones, but not
 the sums over neighbours, which make up most of a conventional GINE step. *bfloat16*: under autocast rows are stored in
 bfloat16 between layers, and multiplied once on the tensor cores, where float32's accuracy takes three products; weights,
-their gradients and all statistics stay float32. TF32 gains a little for wide layers at best. A dash: not measured.{earlier}
+their gradients and all statistics stay float32. It rounds, and is not exact (errors below). A dash: not measured.{earlier}
 
 How to get it: `enfa train` captures steps as CUDA graphs by itself (`graphed: auto`, see [training](training.md)); in
 code of your own `enfa.Step` does, and a plain loop captures all but the optimiser (below). TF32:
@@ -157,7 +157,7 @@ def errors(found: dict[str, Any], cases: list[str]) -> list[str]:
     ]
 
 
-def epochs(found: list[dict[str, Any]]) -> list[str]:
+def epochs(found: list[dict[str, Any]], note: str) -> list[str]:
     lines = [
         "## Epochs, end to end",
         "",
@@ -169,7 +169,7 @@ def epochs(found: list[dict[str, Any]]) -> list[str]:
     found = [r for r in found if "ratio" in r]
     lines[2] += (
         " Times are means over epochs in which every step was replayed, once the batches that workers had kept ready were "
-        f"used up; {sum(r['left_out'] for r in found)} epochs in which a step ran eagerly or was captured are left out."
+        f"used up; {sum(r['left_out'] for r in found)} epochs in which a step ran eagerly or was captured are left out.{note}"
     )
     rows = [
         [r["case"], str(r["batch"]), str(r["batches"]), f"{r['epoch_ms_per_step']:.3g}",
@@ -191,7 +191,8 @@ def loops(found: dict[str, Any], cases: list[str]) -> list[str]:
         f"Measured by `benchmarks/gpu_loop.py`, {found['about']['date'][:10]}: milliseconds per step of shuffled epochs, node "
         f"marking, batch {rows[0]['batch']}, data included, of the loop above with a fused Adam; of `enfa.Step` on the same "
         "loader; and of the loop under `enfa.eagerly()`. Where steps are short, Python takes longer "
-        "than the GPU." + "".join(f" {note}" for note in notes if note),
+        "than the GPU. Epochs in which a step was captured or ran eagerly are left out."
+        + "".join(f" {note}" for note in notes if note),
         "",
     ]
     body = [
@@ -205,22 +206,26 @@ def loops(found: dict[str, Any], cases: list[str]) -> list[str]:
     return lines + _table(["", *(r["case"] for r in rows)], body)
 
 
-def trained(found: dict[str, Any]) -> list[str]:
-    """A whole training of a model whose rows few share."""
-    runs = found["runs"]
-    epochs, hardware = (next(iter(runs.values()))[key] for key in ("epochs", "hardware"))
+def trained(folder: Path) -> list[str]:
+    """A whole training of a model whose rows few share: results of ``benchmarks/accuracy.py``, one run each."""
+    found = [json.loads(p.read_text()) for p in sorted(folder.glob("ZINC-sswl-nmd*.json"), key=lambda p: len(p.name))]
+    runs = {one["config"]["precision"]: one["runs"][0] for one in found}
+    first = runs["32"]
     lines = [
         "## From the data to a trained model",
         "",
-        f"`enfa train` with `configs/{found['config']}.yaml`, GNN-SSWL+ with the papers' settings on ZINC-12k, "
-        f"{epochs} epochs, alone on one {hardware}, {found['date']}, and the same with `precision=bf16`; one run each "
-        "([results](results.md) have more). Validation after every epoch included.",
+        f"`enfa train` with `configs/ZINC-sswl-nmd.yaml`, GNN-SSWL+ with the papers' settings on ZINC-12k, {first['epochs']} "
+        f"epochs, alone on one {first['hardware']}, and again with `precision=bf16`; validation after every epoch included, "
+        "the test not. One run each, with other seeds: their errors differ by less than seeds do ([results](results.md), whose "
+        "runs shared a GPU). Precision changes the epochs; the rest, reading and compiling, depends on what was cached.",
         "",
     ]
     body = [
-        [kind, f"{run['seconds']:.0f}", f"{run['parts']['epochs']:.0f}", f"{run['test']:.4f}"] for kind, run in runs.items()
-    ]
-    return lines + _table(["", "seconds", "of these, epochs", "test MAE"], body)
+        [{"32": "float32", "bf16": "bfloat16"}[kind], str(run["seed"]), f"{run['seconds']:.0f}",
+         f"{run['parts']['epochs']:.0f}", f"{run['test']:.4f}"]
+        for kind, run in runs.items()
+    ]  # fmt: skip
+    return lines + _table(["", "seed", "seconds", "of these, epochs", "test MAE"], body)
 
 
 def page(folder: Path) -> str:
@@ -241,9 +246,10 @@ def page(folder: Path) -> str:
     if "loop" in files:
         lines += loops(files["loop"], cases)
     if "epoch" in files:
-        lines += epochs(files["epoch"]["results"])
-    if "sswl" in files:
-        lines += trained(files["sswl"])
+        older = files["epoch"]["about"].get("code") != about.get("code")
+        lines += epochs(files["epoch"]["results"], " Measured earlier than the steps above, with other code." * older)
+    if (folder / "trained").is_dir():
+        lines += trained(folder / "trained")
     return "\n".join(lines).rstrip() + "\n"
 
 

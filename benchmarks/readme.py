@@ -61,7 +61,8 @@ def figures(results: Path) -> str:
 
 
 _GPU_ROWS = (
-    ("full", "full, eager"), ("ego", "ego, eager"), ("distinct graphed", "distinct, as a CUDA graph"),
+    ("full", "full, eager"), ("ego", "ego, eager"), ("distinct eager", "distinct, eager"),
+    ("distinct graphed", "distinct, as a CUDA graph"),
     ("distinct graphed bf16", "the same in bfloat16"),
 )  # fmt: skip
 _LOOP_ROWS = (
@@ -86,13 +87,14 @@ def gpu_figures(results: Path) -> str:
         cells = [_few_digits(timed[case][variant]["ms"]) if case in timed else "–" for case in cases]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     same = all(by[case, v].get("code") == about.get("code") for case in cases for v, _ in _GPU_ROWS if (case, v) in by)
-    earlier = "" if same else "; eager steps of full and ego measured earlier, with earlier kernels"
+    earlier = "" if same else "; the first three rows measured earlier, with earlier kernels"
     lines += [
         "",
         f"{about['device']}, torch {about['torch']}, float32 but for one row, node marking; a random sample of each dataset, "
         f"the models of [docs/gpu.md](docs/gpu.md){earlier}. "
-        "The last three rows are shuffled epochs, data included; the first four steps alone. "
-        "Eager steps wait for Python, which launches every kernel; captured ones do not.",
+        "The last three rows are shuffled epochs, data included; the first five steps alone. "
+        "Eager steps wait for Python, which launches every kernel, and depend on the host: those of several runs "
+        "are not to be compared. Captured ones do not wait. bfloat16 rounds: it is not exact.",
     ]  # fmt: skip
     timed = json.loads((ROOT / "docs" / "report-gpu" / "results" / "time.json").read_text())["results"]
     plans = [r["plans"] for key, r in timed.items() if "| gin | False |" in key and key.endswith("same batch")]
@@ -108,7 +110,10 @@ def gpu_figures(results: Path) -> str:
 # rows of the rivals' table: the best of these steps
 _PEER_ROWS = (
     ("{}, eager", ("theirs",)), ("{}, torch.compile", ("theirs, torch.compile",)),
-    ("{}, as a CUDA graph, captured by us", ("theirs, CUDA graph", "theirs, torch.compile, CUDA graph")),
+    (
+        "{}, as a CUDA graph, captured by us, with torch.compile where that was measured and faster",
+        ("theirs, CUDA graph", "theirs, torch.compile, CUDA graph"),
+    ),
     ("the same network here, captured", ("ours, captured",)),
 )  # fmt: skip
 
@@ -133,12 +138,14 @@ def peer_figures(path: Path) -> str:
             if any(cell != "–" for cell in cells):
                 lines.append(f"| {title.format(peer)} | {' | '.join(cells)} |")
     away = max(max(one["away"].values()) for one in by.values())
+    own = found.get("commit", "unknown")
     commits = ", ".join(f"{peer} {next(one['commit'] for key, one in by.items() if key[0] == peer)}" for peer in peers)
     lines += [
         "",
         f"{found['device']}, torch {found['torch']}, float32, node marking, {found['date']}; the same graphs, loss and "
         f"optimiser, by `benchmarks/peers.py`, which first compares outputs and gradients of copied weights in float64 (apart "
-        f"by {away:.0e} at most); commits: {commits}. ESAN's network for molecules is wider inside than the one above. A dash: "
+        f"by about {away:.0e}); commits: {commits}, {own} of this package. "
+        "ESAN's network for molecules is wider inside than the one above. A dash: "
         "it failed, or was not measured.",
     ]  # fmt: skip
     return "\n".join(lines)
@@ -171,7 +178,9 @@ def model_figures(path: Path) -> str:
     code = f", with this package's commit {', '.join(sorted(codes))}" if codes else ""
     halves = {step["at"] for one in models.values() for step in one["steps"].values() if "at" in step}
     code += f", in bfloat16 {', '.join(sorted(halves))}" if halves else ""
-    return "\n".join([*lines, "", f"As above{code}; apart by {away:.0e} at most.{captured} A dash: it failed."])
+    where = "The same GPU; SUN on marked ego nets of three hops, GNN-SSWL+ on node marking by distances"
+    runs = "theirs under torch.compile and ours in bfloat16 are of other runs than the rest"
+    return "\n".join([*lines, "", f"{where}{code}; {runs}; apart by about {away:.0e}.{captured} A dash: it failed."])
 
 
 def with_figures(readme: str, results: Path) -> str:

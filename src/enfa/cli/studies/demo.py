@@ -135,7 +135,7 @@ def _compare(console: Console, graphs: Sequence[Data], classes: int, repeats: in
     verdict = "[bold green]The same answer" if same else f"[bold red]Answers differ by more than {EXACT:g}"
     console.print(
         f"{verdict}, {ms['full'] / ms['distinct']:,.0f} times faster.[/] In these graphs every node looks "
-        "like every other, so nearly all rows are shared, and ego nets reach everywhere and save nothing. "
+        "like every other, so nearly all rows are shared, and ego nets soon reach nearly everywhere and save far less. "
         "Real graphs share less: see README.md.\n"
     )
     return same

@@ -89,7 +89,7 @@ class HeldLinear(Held):
             later = norm.later()
         x, before = (rows.value, None) if later is None else later
         if self.mixed:
-            x, plus = x.to(torch.bfloat16), None if plus is None else plus.to(torch.bfloat16)
+            x = x.to(torch.bfloat16)  # what is added is, by the rule of HeldSum
         return Product(x, self.weight, self.bias, plus, before)
 
 
