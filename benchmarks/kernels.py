@@ -2,8 +2,8 @@
 
     PYTHONPATH=src python benchmarks/kernels.py
 
-Small runs of several models and policies, each in a process of its own; a kernel that all of them call, with the same types, is
-in the list, with the seconds that compiling it took here.
+Small runs of several models and policies, each in a process of its own; a kernel that all runs of a group call, with the same
+types, is in the list, with the seconds that compiling it took here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,13 @@ import time
 from os import environ
 from typing import Any
 
-RUNS = ("gin marking", "gine marking", "gin node deletion", "gine edge deletion", "gine dss marking")
+ROWS = ("gin marking", "gine marking", "gin node deletion", "gine edge deletion", "gine dss marking")
+# by group of enfa.ahead, those without what the first group has
+RUNS = {
+    "rows": ROWS,
+    "batches": ("gine marking packed", "gine edge deletion packed"),
+    "cut": ("gin marking packed", "gin node deletion packed"),
+}
 
 
 def called(run: str) -> list[dict[str, Any]]:
@@ -25,6 +31,7 @@ def called(run: str) -> list[dict[str, Any]]:
     from numba.core.dispatcher import Dispatcher
 
     import enfa
+    from enfa.batch.static.packed import PackedLoader
     from enfa.testing import random_graphs
 
     graphs = random_graphs(24, nodes=12, channels=3)
@@ -37,6 +44,9 @@ def called(run: str) -> list[dict[str, Any]]:
     edges = {"edge_channels": [3]} if "gine" in run else {}
     model = kind([3], 8, 2, 3, run.split()[0], **edges)
     compiled = enfa.compile(graphs, policy, model, progress=False)
+    if "packed" in run:
+        for shuffle in (True, False):
+            list(PackedLoader(compiled, None, 8, shuffle))
     for plan in enfa.DataLoader(compiled, 8, shuffle=True):
         model(plan).sum().backward()
     found = []
@@ -47,13 +57,16 @@ def called(run: str) -> list[dict[str, Any]]:
     return found
 
 
-def written(kind: Any) -> str | list[Any]:
+def written(kind: Any) -> str | list[Any] | dict[str, Any]:
     """As ``enfa.ahead.parsed`` reads it."""
     from numba import types
+    from numba.np.numpy_support import as_dtype
 
     if isinstance(kind, types.BaseTuple):
         of: Any = kind
         return [f"{of.instance_class.__module__[5:]}.{of.instance_class.__name__}", *map(written, of.types)]
+    if isinstance(kind, types.Array) and isinstance(kind.dtype, types.Record):
+        return {"fields": as_dtype(kind.dtype).descr, "dimensions": kind.ndim}
     if isinstance(kind, types.Array):
         assert (kind.layout, kind.mutable, kind.aligned) == ("C", True, True), kind
         return f"{kind.dtype}[{kind.ndim}]"
@@ -79,9 +92,12 @@ def _process(*arguments: str) -> Any:
 
 
 def common() -> list[dict[str, Any]]:
-    """What all runs have called."""
-    found = [{json.dumps(kernel) for kernel in _process("called", run)} for run in RUNS]
-    return [json.loads(text) for text in sorted(set.intersection(*found))]
+    """What all runs of a group have called, and those of the first have not."""
+    found: dict[str, set[str]] = {}
+    for group, runs in RUNS.items():
+        called = set.intersection(*({json.dumps(kernel) for kernel in _process("called", run)} for run in runs))
+        found[group] = called - found.get("rows", set())
+    return [{**json.loads(text), "for": group} for group, texts in found.items() for text in sorted(texts)]
 
 
 def main() -> None:

@@ -1,4 +1,5 @@
 import inspect
+import json
 import runpy
 import shutil
 import subprocess
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from enfa import ahead
+from enfa.training.settings import kernels as settings
+from enfa.training.settings.config import Config
 
 LISTING = runpy.run_path(str(Path(__file__).resolve().parents[1] / "benchmarks" / "kernels.py"))
 
@@ -19,27 +22,29 @@ def cold(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[
 
     def told(what: str) -> Path:
         monkeypatch.setattr(sys, "executable", what)
-        mark = ahead._mark()
+        mark = ahead.GROUPS["rows"].mark()
         assert mark is not None and not mark.exists()
         return mark
 
     monkeypatch.setenv("ENFA_CACHE", str(tmp_path))
     monkeypatch.setenv("ENFA_AHEAD", "1")
-    monkeypatch.setattr(ahead, "_done", False)
+    monkeypatch.setattr(ahead, "GROUPS", {name: ahead.Group(name) for name in ahead.GROUPS})
     monkeypatch.setattr(ahead, "_cores", lambda: 2)
-    ahead._mark.cache_clear()
     yield told
-    ahead._mark.cache_clear()
-    assert not ahead._begun
+    assert not any(group.begun for group in ahead.GROUPS.values())
 
 
-def test_every_kernel_is_in_one_share_with_all_its_types() -> None:
+@pytest.mark.parametrize("group", ahead.GROUPS)
+def test_every_kernel_is_in_one_share_with_all_its_types(group: str) -> None:
     for count in (1, 2, 5):
-        found = ahead.shares(count)
-        assert sorted(str(kernel) for share in found for kernel in share) == sorted(map(str, ahead.kernels())) and all(found)
+        found = ahead.shares(group, count)
+        assert sorted(str(k) for share in found for k in share) == sorted(map(str, ahead.kernels(group))) and all(found)
         names = [{kernel["name"] for kernel in share} for share in found]
         assert sum(map(len, names)) == len(set.union(*names))
-    halves = [sum(kernel["seconds"] for kernel in share) for share in ahead.shares(2)]
+
+
+def test_shares_take_about_as_long() -> None:
+    halves = [sum(kernel["seconds"] for kernel in share) for share in ahead.shares("rows", 2)]
     assert max(halves) < 1.2 * min(halves)
 
 
@@ -47,24 +52,45 @@ def test_types_are_those_of_the_functions() -> None:
     for kernel in ahead.kernels():
         function = ahead._found(kernel["name"])
         assert len(inspect.signature(function.py_func).parameters) == len(kernel["types"])
-        assert [LISTING["written"](ahead.parsed(kind)) for kind in kernel["types"]] == kernel["types"]
+        assert json.loads(json.dumps([LISTING["written"](ahead.parsed(kind)) for kind in kernel["types"]])) == kernel["types"]
 
 
 def test_what_was_compiled_is_not_compiled_again(cold: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     mark = cold("true")
     ahead.begin()
-    assert len(ahead._begun) == 2
-    ahead.ready()
+    assert len(ahead.GROUPS["rows"].begun) == 2
+    ahead.ready("rows")
     assert mark.exists()
-    monkeypatch.setattr(ahead, "_done", False)
-    ahead.begin()
-    assert not ahead._begun and ahead._done
+    again = ahead.Group("rows")
+    again.begin()
+    assert not again.begun and again.done
+
+
+def test_what_nothing_asks_for_is_not_compiled(cold: Callable[[str], Path]) -> None:
+    cold("true")
+    ahead.begin("cut")
+    rows, batches, cut = (ahead.GROUPS[name] for name in ("rows", "batches", "cut"))
+    assert rows.begun and cut.begun and not batches.begun
+    ahead.ready("batches", "cut")
+    marks = [group.mark() for group in (rows, batches, cut)]
+    assert [mark is not None and mark.exists() for mark in marks] == [False, False, True] and rows.begun
+    ahead.ready("rows")
+
+
+@pytest.mark.parametrize("conv, group", [("gin", "cut"), ("gine", "batches")])
+def test_a_run_on_a_gpu_asks_for_more(conv: str, group: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(settings, "DRIVER", tmp_path)
+    assert settings.groups_of(Config(dataset="CSL", conv=conv)) == (group,)
+    assert settings.groups_of(Config(dataset="CSL", conv=conv, accelerator="cpu")) == ()
+    monkeypatch.setattr(settings, "DRIVER", tmp_path / "none")
+    assert settings.groups_of(Config(dataset="CSL", conv=conv)) == ()
 
 
 def test_processes_that_fail_are_no_error(cold: Callable[[str], Path]) -> None:
     mark = cold("false")
-    ahead.ready()
-    assert not mark.exists() and ahead._done
+    ahead.begin()
+    ahead.ready("rows")
+    assert not mark.exists() and ahead.GROUPS["rows"].done
 
 
 def test_processes_that_hang_are_no_error(cold: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -74,35 +100,35 @@ def test_processes_that_hang_are_no_error(cold: Callable[[str], Path], monkeypat
     mark = cold(str(asleep))
     monkeypatch.setattr(ahead, "PATIENCE", 0.05)
     ahead.begin()
-    begun = list(ahead._begun)
-    ahead.ready()
+    begun = list(ahead.GROUPS["rows"].begun)
+    ahead.ready("rows")
     assert not mark.exists() and [process.wait() for process in begun] == [-15, -15]
 
 
 def test_nothing_is_begun_where_nobody_wants_it(cold: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     cold("false")
+    group = ahead.GROUPS["rows"]
     for name, value in (("ENFA_AHEAD", "0"), ("NUMBA_CACHE_DIR", "there"), ("LOCAL_RANK", "1")):
-        ahead._mark.cache_clear()
         with monkeypatch.context() as patch:
             patch.setenv(name, value)
-            assert ahead._mark() is None
+            assert group.mark() is None
     monkeypatch.setattr(sys, "frozen", True, raising=False)
-    ahead._mark.cache_clear()
-    assert ahead._mark() is None
+    assert group.mark() is None
 
 
 def test_a_python_that_is_not_there_is_no_error(cold: Callable[[str], Path]) -> None:
     mark = cold("/nonexistent/python")
-    ahead.ready()
-    assert not mark.exists() and ahead._done
+    ahead.begin()
+    ahead.ready("rows")
+    assert not mark.exists() and ahead.GROUPS["rows"].done
 
 
 def test_a_folder_that_is_gone_is_no_error(cold: Callable[[str], Path], tmp_path: Path) -> None:
     mark = cold("true")
     ahead.begin()
     shutil.rmtree(tmp_path / "numba")
-    ahead.ready()
-    assert not mark.exists() and ahead._done
+    ahead.ready("rows")
+    assert not mark.exists() and ahead.GROUPS["rows"].done
 
 
 def test_nothing_of_the_folder_that_it_runs_in_is_imported(
@@ -113,23 +139,24 @@ def test_nothing_of_the_folder_that_it_runs_in_is_imported(
     (tmp_path / "platform.py").write_text("raise SystemExit(3)\n")
     monkeypatch.setattr(ahead, "MOST", 1)
     ahead.begin()
-    for process in ahead._begun:
+    for process in ahead.GROUPS["rows"].begun:
         with pytest.raises(subprocess.TimeoutExpired):  # it is at work, and has not ended at once
             process.wait(1)
         process.kill()
-    ahead.ready()
+    ahead.ready("rows")
     assert not mark.exists()
 
 
-def test_a_kernel_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    count = len({kernel["name"] for kernel in ahead.kernels()})
+@pytest.mark.parametrize("group", ahead.GROUPS)
+def test_a_kernel_is_kept(group: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    count = len({kernel["name"] for kernel in ahead.kernels(group)})
     monkeypatch.setenv("ENFA_CACHE", str(tmp_path))
-    subprocess.run([sys.executable, "-m", "enfa.ahead", str(count - 1), str(count)], check=True)
+    subprocess.run([sys.executable, "-m", "enfa.ahead", group, str(count - 1), str(count)], check=True)
     kept = {path.name.split("-")[0] for path in tmp_path.rglob("*.nbc")}
-    assert f"_{ahead.shares(count)[-1][0]['name'].split('._')[1]}" in kept
+    assert f"_{ahead.shares(group, count)[-1][0]['name'].split('._')[1]}" in kept
 
 
 @pytest.mark.long
 def test_the_list_is_what_most_runs_call() -> None:
-    known = [{key: kernel[key] for key in ("name", "types")} for kernel in ahead.kernels()]
+    known = [{key: kernel[key] for key in ("name", "types", "for")} for kernel in ahead.kernels()]
     assert sorted(map(str, known)) == sorted(map(str, LISTING["common"]()))

@@ -2,9 +2,10 @@
 
 Most runs need the same two dozen kernels, which take a quarter of a minute to compile one after the other. So where they are
 not kept yet, processes of their own compile them, while this one imports PyTorch; and it waits for them before it builds its
-first rows. What they do not compile is compiled when it is called, as ever. ``ahead.json`` has the kernels with the types they
-are called with, and the seconds each took: benchmarks/kernels.py writes it. ``ENFA_AHEAD=0`` starts no processes. Nothing here
-needs PyTorch.
+first rows. Training on a GPU needs some more, later: those of another group, which is waited for where batches are first made.
+What they do not compile is compiled when it is called, as ever. ``ahead.json`` has the kernels with the types they are called
+with, the seconds each took, and what they are for: benchmarks/kernels.py writes it. ``ENFA_AHEAD=0`` starts no processes.
+Nothing here needs PyTorch.
 """
 
 import atexit
@@ -17,28 +18,26 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from functools import cache
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from enfa.cache import numba_folder
 
-__all__ = ["begin", "kernels", "parsed", "ready", "shares"]
+__all__ = ["GROUPS", "Group", "begin", "kernels", "parsed", "ready", "shares"]
 
 LIST = Path(__file__).with_name("ahead.json")
 PATIENCE = 120  # seconds, of which it takes a tenth
-MOST = 8  # processes; the longest kernel takes a fifth of all of them
-_begun: list[subprocess.Popen] = []  # by the process that _owner numbers, and not by one that is forked from it
-_owner = 0
-_done = False
+MOST = 8  # processes of a group; the longest kernel takes a fifth of all of the first
 
 
-def kernels() -> list[dict[str, Any]]:
-    """Each with its ``name`` (module and function), ``types``, and ``seconds``; the longest first."""
+def kernels(group: str | None = None) -> list[dict[str, Any]]:
+    """Each with its ``name`` (module and function), ``types``, ``seconds`` and ``for``, its group; the longest first."""
     found: list[dict[str, Any]] = json.loads(LIST.read_text())
-    return found
+    return [kernel for kernel in found if group in (None, kernel["for"])]
 
 
 def _fingerprint() -> str:
@@ -58,58 +57,79 @@ def _processor() -> str:
     return next((line for line in lines if line.startswith("model name")), "")
 
 
-@cache
-def _mark() -> Path | None:
-    """The file that marks them as compiled; None where they cannot be kept, or ``ENFA_AHEAD`` is 0."""
-    folder = numba_folder()
-    if folder is None or os.environ.get("ENFA_AHEAD") == "0" or _cores() < 2:
-        return None
-    if not sys.executable or getattr(sys, "frozen", False):  # a program that Python is built into
-        return None
-    if multiprocessing.parent_process() is not None or os.environ.get("LOCAL_RANK", "0") != "0":  # one of several already
-        return None
-    return folder / f"ahead-{_fingerprint()}"
+class Group:
+    """Kernels that are needed together."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.begun: list[subprocess.Popen] = []  # by the process that owner numbers, and not by one that is forked from it
+        self.owner, self.done = 0, False
+
+    def mark(self) -> Path | None:
+        """The file that marks them as compiled; None where they cannot be kept, or ``ENFA_AHEAD`` is 0."""
+        folder = numba_folder()
+        if folder is None or os.environ.get("ENFA_AHEAD") == "0" or _cores() < 2:
+            return None
+        if not sys.executable or getattr(sys, "frozen", False):  # a program that Python is built into
+            return None
+        if multiprocessing.parent_process() is not None or os.environ.get("LOCAL_RANK", "0") != "0":  # one of several already
+            return None
+        return folder / f"ahead-{self.name}-{_fingerprint()}"
+
+    def begin(self) -> None:
+        if self.begun or self.done:
+            return
+        mark = self.mark()
+        if mark is None or mark.exists():
+            self.done = True
+            return
+        self.owner = os.getpid()
+        count = min(MOST, _cores(), len({kernel["name"] for kernel in kernels(self.name)}))
+        given = [os.path.abspath(path) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(LIST.parents[1]), *given]), "ENFA_AHEAD": "0"}
+        # in a folder of ours, because Python would import whatever lies in the user's
+        quiet: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL) | {"cwd": mark.parent}
+        command = [sys.executable, "-m", "enfa.ahead", self.name]
+        atexit.register(self.end)
+        try:
+            for share in range(count):
+                self.begun.append(subprocess.Popen([*command, str(share), str(count)], env=env, **quiet))
+        except OSError:  # no such program, or no more processes: this one compiles what it needs
+            self.end()
+            self.begun.clear()
+            self.done = True
+
+    def ready(self) -> None:
+        if self.begun and os.getpid() == self.owner:
+            deadline, mark = time.monotonic() + PATIENCE, self.mark()
+            codes = [_code(process, deadline) for process in self.begun]
+            if not any(codes) and mark is not None:
+                with suppress(OSError):  # the folder was emptied meanwhile
+                    mark.touch()
+            self.begun.clear()
+        self.done = True
+
+    def end(self) -> None:
+        """A run that ended before it waited leaves nothing behind."""
+        for process in self.begun if os.getpid() == self.owner else ():
+            process.terminate()
 
 
-def begin() -> None:
-    """Start to compile, where nothing is there; return at once."""
-    global _done, _owner
-    mark = _mark()
-    if _begun or _done:
-        return
-    if mark is None or mark.exists():
-        _done = True
-        return
-    _owner = os.getpid()
-    count = min(MOST, _cores())
-    given = [os.path.abspath(path) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(LIST.parents[1]), *given]), "ENFA_AHEAD": "0"}
-    # in a folder of ours, because Python would import whatever lies in the user's
-    quiet: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": mark.parent}
-    atexit.register(_end)
-    try:
-        for share in range(count):
-            _begun.append(subprocess.Popen([sys.executable, "-m", "enfa.ahead", str(share), str(count)], env=env, **quiet))
-    except OSError:  # no such program, or no more processes: this one compiles what it needs
-        _end()
-        _begun.clear()
-        _done = True
+# finding rows; batches for captured steps; such batches of models like GIN, which are cut and not sliced
+GROUPS = {name: Group(name) for name in ("rows", "batches", "cut")}
 
 
-def ready() -> None:
+def begin(*groups: str) -> None:
+    """Start to compile, where nothing is there, at least what finds rows; return at once."""
+    for name in dict.fromkeys(("rows", *groups)):
+        GROUPS[name].begin()
+
+
+def ready(*groups: str) -> None:
     """Wait until they are there. Where that fails, this process compiles them, as it would have."""
-    global _done
-    if _done:
-        return
-    begin()
-    if _begun and os.getpid() == _owner:
-        deadline = time.monotonic() + PATIENCE
-        codes, mark = [_code(process, deadline) for process in _begun], _mark()
-        if not any(codes) and mark is not None:
-            with suppress(OSError):  # the folder was emptied meanwhile
-                mark.touch()
-        _begun.clear()
-    _done = True
+    for name in groups:
+        if not GROUPS[name].done:
+            GROUPS[name].ready()
 
 
 def _cores() -> int:
@@ -125,16 +145,10 @@ def _code(process: subprocess.Popen, deadline: float) -> int:
         return 1
 
 
-def _end() -> None:
-    """A run that ended before it waited leaves nothing behind."""
-    for process in _begun if os.getpid() == _owner else ():
-        process.terminate()
-
-
-def shares(count: int) -> list[list[dict[str, Any]]]:
+def shares(group: str, count: int) -> list[list[dict[str, Any]]]:
     """The kernels in so many parts of about the same time; all types of a kernel in one, because they are kept in one file."""
     by_name: dict[str, list[dict[str, Any]]] = {}
-    for kernel in kernels():
+    for kernel in kernels(group):
         by_name.setdefault(kernel["name"], []).append(kernel)
 
     def seconds(some: list[dict[str, Any]]) -> float:
@@ -146,9 +160,14 @@ def shares(count: int) -> list[list[dict[str, Any]]]:
     return found
 
 
-def parsed(given: str | list[Any]) -> Any:
-    """numba's type of ``"int64"``, ``"int32[2]"`` (an array of two dimensions), ``"none"``, or ``[a named tuple, *types]``."""
-    from numba import types
+def parsed(given: str | list[Any] | dict[str, Any]) -> Any:
+    """numba's type of ``"int64"``, ``"int32[2]"`` (an array of two dimensions), ``"none"``, ``[a named tuple, *types]``, or
+    ``{"fields": ..., "dimensions": ...}`` (an array of records)."""
+    from numba import from_dtype, types
+
+    if isinstance(given, dict):
+        record = from_dtype(np.dtype([(name, kind) for name, kind in given["fields"]]))
+        return types.Array(record, given["dimensions"], "C", aligned=False)
 
     if isinstance(given, list):
         return types.BaseTuple.from_types(tuple(map(parsed, given[1:])), _found(given[0]))
@@ -162,10 +181,10 @@ def _found(name: str) -> Any:
     return getattr(import_module(f"enfa.{module}"), what)
 
 
-def main(share: int, count: int) -> None:
-    for kernel in shares(count)[share]:
+def main(group: str, share: int, count: int) -> None:
+    for kernel in shares(group, count)[share]:
         _found(kernel["name"]).compile(tuple(map(parsed, kernel["types"])))
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(sys.argv[1], *map(int, sys.argv[2:]))

@@ -152,3 +152,24 @@ def test_where_sharing_ends(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (f"none shared from step {at} on" in repr(compiled)) == ends
         more = sum(compiled[:].cost().rows) / sum(shared[:].cost().rows)
         assert more <= 1 + 2 * ending.MORE
+
+
+def test_a_file_is_found_before_it_is_known_where_sharing_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[int] = []
+
+    def end(*of: Any) -> int:
+        found.append(2)
+        return 2
+
+    monkeypatch.setattr("enfa.batch.compile.end_of_sharing", end)
+    first, graphs, model = _compiled("Between", unshared="auto", cache=tmp_path)
+    again, _, _ = _compiled("Between", unshared="auto", cache=tmp_path)
+    assert found == [2] and again.key == first.key and again.program.unshared == 2
+    assert_same(results(model, again[CHOSEN]), _expected("Between", graphs, model))
+    (file,) = tmp_path.glob("*.enfa")
+    _compiled("Between", 5, unshared="auto", cache=tmp_path)  # other graphs
+    assert len(found) == 2
+    none, _, _ = _compiled("Between", unshared=None, cache=tmp_path)  # asked for: a file of its own
+    assert none.program.unshared is None and len(list(tmp_path.glob("*.enfa"))) == 3
+    with pytest.raises(ValueError, match="program"):
+        _compiled("Between", unshared=None, cache=file)

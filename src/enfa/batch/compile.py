@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from enfa.batch.chunks import in_chunks
 from enfa.batch.dataset import CompiledDataset
 from enfa.batch.file.corrupt import CorruptFileError
-from enfa.batch.file.key import fingerprint, key_of
+from enfa.batch.file.key import AUTO, fingerprint, key_of, wanting
 from enfa.batch.file.storage import load_compiled
 from enfa.edits import Edits, Policy
 from enfa.edits.check import edits_by
@@ -123,19 +123,23 @@ def compile_program(
     for name, value in attr.items():
         if value.requires_grad:
             raise ValueError(f"Expected '{name}' without a gradient to compile, got requires_grad=True: use enfa.make_plan")
-    y = labels(dataset)
+    y, given = labels(dataset), (graphs, edits)
+    looks = kind == "distinct" and unshared == AUTO
     if kind == "distinct":  # whatever a program says that comes from another dataset
-        apart = end_of_sharing(graphs, edits, program) if unshared == "auto" else unshared
-        program = check_unshared(replace(program, unshared=apart))  # type: ignore[arg-type]
+        program = check_unshared(replace(program, unshared=None if looks else unshared))  # type: ignore[arg-type]
     key, graphs, edits, attr = keyed(graphs, edits, y, attr, policy, program, kind, dtype)
     path = None
     if cache is not None and ahead:
-        path = _path(cache, key)
+        wanted = wanting(key) if looks else key
+        path = _path(cache, wanted)
         if path.exists():
             try:
-                return load_compiled(path, expect=key, policy=policy, cls=cls, needs=program.needs)
+                return load_compiled(path, expect=wanted, policy=policy, cls=cls, needs=program.needs)
             except CorruptFileError as error:
                 raise CorruptFileError(f"{error}: delete it, and it is compiled again, or give another cache") from error
+    if looks:
+        program = check_unshared(replace(program, unshared=end_of_sharing(*given, program)))
+        key = key_of(policy, program, kind, key["dtype"], key["fingerprint"])
     compiled = compile_checked(key, graphs, edits, y, attr, policy, program, cls, ahead, progress, threads)
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,9 @@ from enfa.edits import Edits, Policy
 from enfa.graphs import GraphSet
 from enfa.plan.step import Program
 
-__all__ = ["chained", "fingerprint", "key_of", "params_of", "sealed"]
+__all__ = ["AUTO", "chained", "fingerprint", "key_of", "params_of", "sealed", "wanting"]
+
+AUTO = "auto"  # in place of the step from which on no row is shared
 
 
 def _arrays(value: GraphSet | Edits) -> list[np.ndarray | None]:
@@ -69,6 +71,12 @@ def key_of(policy: Policy, program: Program, kind: str, dtype: str | None, finge
         "dtype": dtype,
         "fingerprint": fingerprint,
     })  # fmt: skip
+
+
+def wanting(key: dict[str, Any]) -> dict[str, Any]:
+    """The key of a file in which sharing may end at any step: where it does is found by planning some of the graphs, which
+    looking a file up should not have to wait for."""
+    return sealed({**key, "program": {**key["program"], "unshared": AUTO}})
 
 
 def sealed(key: dict[str, Any]) -> dict[str, Any]:

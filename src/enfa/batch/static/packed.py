@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from torch import Tensor, nn
 
+from enfa.ahead import ready
 from enfa.batch.loader import Batches, default_workers
 from enfa.batch.shards.dataset import Compiled, ShardedDataset
 from enfa.batch.static.buckets import Buckets
@@ -103,6 +104,7 @@ class PackedLoader:
             sampled = Batches(chosen, batch_size, shuffle, seed, False, None, None, (0, 1), compiled.windows)
         needs = compiled.program.needs if needs is None or isinstance(needs, nn.Module) else needs
         check_outputs(compiled, needs)
+        ready("batches", "cut")  # the kernels, where processes have begun to compile them
         self.compiled, self.needs = compiled, needs
         self.sampled = self.sampler = sampled
         self.pin, self.keep = pin, 0 if sampled.shuffle else keep

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from enfa.ahead import begin, ready
 from enfa.cli.training.settings import EPILOG, config_of
+from enfa.training.settings.kernels import groups_of
 
 __all__ = ["EPILOG", "sweep"]
 
@@ -38,7 +39,8 @@ def sweep(
     if results.exists() and not results.is_dir():
         raise ValueError(f"Expected --results to be a folder, got the file {results}")
     made = [config_of(Path(file), overrides) for file in files]
-    begin()
+    groups = {group for config in made for group in groups_of(config)}
+    begin(*groups)
     from enfa.training.results.table import terminal_table  # and PyTorch, which no mistake above had to wait for
     from enfa.training.sweep import numbers, run_sweep
 
@@ -47,7 +49,7 @@ def sweep(
     def say(line: str) -> None:
         console.print(line, markup=False, soft_wrap=True)
 
-    ready()  # the kernels, which several runs would all compile
+    ready("rows", *groups)  # the kernels, which several runs would all compile
     try:
         every, failed = run_sweep(made, chosen, numbers(seeds), jobs, results, minutes, say, progress)
     except (KeyboardInterrupt, SystemExit):

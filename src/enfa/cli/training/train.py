@@ -10,11 +10,13 @@ import typer
 from rich.console import Console
 
 from enfa.ahead import begin
+from enfa.cli.training.imports import import_training
 from enfa.cli.training.settings import EPILOG, config_of
 from enfa.cli.training.telling import Telling
 from enfa.graphs.names import unknown
 from enfa.training.results.parts import Parts
 from enfa.training.settings.folder import LAST, check_place, check_places, folder_of
+from enfa.training.settings.kernels import groups_of
 
 if TYPE_CHECKING:
     from enfa.datasets import Benchmark
@@ -74,11 +76,12 @@ def train(
         check_place(settings, resume)
     elif not resume:
         check_places([replace(settings, seed=settings.seed + k) for k in range(ensemble)])
-    begin()  # the settings are right: what has to be compiled for them is, while PyTorch is imported
+    begin(*groups_of(settings))  # the settings are right: what has to be compiled for them is, while PyTorch is imported
     telling = Telling(Console(stderr=True))
     parts = Parts(telling if progress else None)
     try:
         with parts.timed("import"):  # and PyTorch, which no mistake above had to wait for
+            import_training()
             from enfa.training.run import fit, needs_lightning
             from enfa.training.trained.ensemble import fit_ensemble
 

@@ -12,6 +12,7 @@ from enfa.ahead import begin
 from enfa.cache import cache_folder
 from enfa.cli.training.settings import EPILOG, config_of
 from enfa.training.settings.config import Config
+from enfa.training.settings.kernels import groups_of
 
 __all__ = ["EPILOG", "warmup"]
 
@@ -31,7 +32,7 @@ def warmup(
     if overrides and not files:
         raise ValueError(f"Expected a config file for {overrides[0]}, got none")
     made = [config_of(Path(file), overrides) for file in files] or [Config(dataset="CSL", name="CSL")]
-    begin()
+    begin(*{group for config in made for group in groups_of(config)})
     with Console(stderr=True).status("importing PyTorch and Lightning …") as status:
         from enfa.training.warmup import warm_up
 

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from enfa.batch.static.arriving import OnDevice, Staged
 from enfa.batch.static.packed import Packed
 from enfa.nn.cuda.record import Recorder
+from enfa.nn.cuda.rehearse import rehearse
 from enfa.plan.derived.pack import layout_of, pack, unpack
 from enfa.plan.derived.prepare import lean, prepare
 from enfa.plan.table import Plan
@@ -48,6 +49,8 @@ class Graphed:
         self.capture = capture and on_cuda
         self.captured: dict[Hashable, _Captured | None] = {}  # None: seen once, and run eagerly
         self.eager_steps = 0
+        self.rehearses = False
+        """Whether kernels are compiled beside each other before first steps: see :func:`rehearse`, for which models."""
         self._told: set[str] = set()
         self._memory = torch.cuda.graph_pool_handle() if self.capture else None
         self._copies = torch.cuda.Stream(self.device) if on_cuda else None
@@ -105,7 +108,10 @@ class Graphed:
         result = self._replayed(staged)
         if result is None:
             self.eager_steps += 1
-            result = self.eagerly(staged.view(staged.block))
+            plan = staged.view(staged.block)
+            if self.rehearses:
+                self.rehearses = rehearse(self.model, plan, self.mixed)  # another shape may have kernels of its own
+            result = self.eagerly(plan)
         if staged.buffer is not None:
             self._used[staged.buffer] = torch.cuda.Event()
             self._used[staged.buffer].record()

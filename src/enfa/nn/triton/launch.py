@@ -22,6 +22,7 @@ from torch import Tensor
 
 from enfa.cache import triton_in_folder
 from enfa.nn.triton.launcher import called
+from enfa.nn.triton.rehearsal import rehearsed
 
 __all__ = ["Kernel", "Launch", "cdiv", "kernel", "next_power_of_2"]
 
@@ -68,6 +69,9 @@ class Launch:
 
     def __call__(self, grid: tuple[int, ...], *args: Any) -> None:
         of = self.kernel
+        if rehearsed.rehearses:
+            of.jit.warmup(*args, grid=grid, **self.given)
+            return
         if not of.direct or of.jit.pre_run_hooks or _watched():
             of.dispatched(grid, args, self.given)
             return

@@ -8,7 +8,7 @@ rows of the next table are found by comparing with it, and left out of plans: no
 
 import numpy as np
 
-from enfa.ahead import ready
+from enfa.ahead import begin, ready
 from enfa.edits import Edits
 from enfa.graphs import GraphSet
 from enfa.plan.keys.intern import KeyTable, packed
@@ -34,7 +34,8 @@ class Builder:
     """Looks rows up in tables of keys. Holds scratch for the kernels: the messages into one node, the nodes of one graph."""
 
     def __init__(self, graphs: GraphSet, edits: Edits) -> None:
-        ready()  # the kernels
+        begin()
+        ready("rows")  # the kernels
         self.graphs, self.edits = graphs, edits
         self.edited = Edited.of(edits)
         self.roots = np.zeros((edits.num_subgraphs, 0), np.int64) if edits.root is None else edits.root

@@ -171,6 +171,7 @@ class TrainingModule(pl.LightningModule):
             for group in optimiser.param_groups:
                 group["fused"] = True if self.device.type == "cuda" else group["fused"]
             self._step = Step(self.model, optimiser, self.mean_loss, autocast=self._mixed)
+            self._step.rehearses = True
         # Lightning counts the steps of its own optimiser wrappers, and checkpoints by that count
         counted = self.trainer.fit_loop.epoch_loop.manual_optimization.optim_step_progress
         self.parts.begin("kernels")
@@ -218,6 +219,7 @@ class TrainingModule(pl.LightningModule):
             return
         if self._forward is None:
             self._forward = GraphedForward(self.model, autocast=self._mixed)
+            self._forward.rehearses = True
         for packed in batch:
             self._found.append(self._forward(packed))
             self._of.append(packed.graphs)

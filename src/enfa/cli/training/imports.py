@@ -1,0 +1,47 @@
+"""Training's imports, without what other packages would import along.
+
+PyG and torchmetrics look for packages that parts of them could use (language models, pictures, sounds), and import those that
+are there: four seconds of a start, where many are installed, and a run here uses none of them. So while this process imports
+the two, they are told that these are not there. It is a process that ends with its run; ``import enfa`` does no such thing.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from typing import Any
+
+__all__ = ["import_training"]
+
+TRIED = ("transformers", "pandas")  # by PyG, which goes on without
+ASKED = ("transformers", "scipy", "matplotlib", "torchvision", "torchaudio")  # by torchmetrics, whether they are there
+
+
+@contextmanager
+def _hidden() -> Iterator[None]:
+    imports: Any = import_module("lightning_utilities.core.imports")
+    cls = imports.RequirementCache
+    tried = [name for name in TRIED if name not in sys.modules]
+    met, available = cls.__bool__, imports.package_available
+
+    def is_met(self: Any) -> bool:
+        return re.split(r"[<>=!~\s]", self.requirement or "")[0] not in ASKED and met(self)
+
+    cls.__bool__, imports.package_available = is_met, lambda name: name not in ASKED and available(name)
+    sys.modules.update(dict.fromkeys(tried))  # type: ignore[arg-type] # None: an ImportError, as for a package that is not there
+    try:
+        yield
+    finally:
+        cls.__bool__, imports.package_available = met, available
+        for name in tried:
+            sys.modules.pop(name, None)
+
+
+def import_training() -> None:
+    """Import PyTorch, PyG, Lightning and torchmetrics. What fails here is imported, or fails, again by whoever needs it."""
+    with suppress(Exception), _hidden():
+        for name in ("torch_geometric.data", "torchmetrics.classification", "enfa.training.loop.lightning"):
+            import_module(name)

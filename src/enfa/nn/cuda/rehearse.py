@@ -1,0 +1,40 @@
+"""A model gone through once, so that the kernels of its first step are compiled beside each other."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from typing import Any
+
+import torch
+from torch import nn
+
+from enfa.cache import compiled_kernels
+from enfa.nn.triton import accelerated
+from enfa.plan.table import Plan
+
+__all__ = ["rehearse"]
+
+
+def rehearse(model: nn.Module, plan: Plan, mixed: Callable[[], AbstractContextManager[Any]]) -> bool:
+    """Compile what ``model(plan)``, and its backward pass where gradients are on, will launch. Was anything not kept so far?
+
+    Done to a copy, so that weights, statistics and gradients stay what they are; generators, too. Values are nonsense
+    meanwhile, so it is for models that compute no places in memory from them: those of this package.
+    """
+    device = next(model.parameters()).device
+    if not accelerated(torch.empty(0, device=device)):
+        return False
+    from enfa.nn.triton.rehearsal import can_rehearse, rehearsal
+
+    if not can_rehearse():
+        return False
+    before = compiled_kernels()["triton"]
+    generators = torch.random.fork_rng([device] if device.type == "cuda" else [])
+    with suppress(Exception), generators, rehearsal():  # the step itself will say what is wrong
+        with mixed():
+            out = copy.deepcopy(model)(plan)
+        if out.requires_grad:
+            out.float().sum().backward()
+    return compiled_kernels()["triton"] > before

@@ -1,0 +1,18 @@
+"""Which of numba's kernels a run will need, by its settings alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from enfa.training.settings.config import Config
+
+__all__ = ["groups_of"]
+
+DRIVER = Path("/dev/nvidiactl")  # asking PyTorch takes seconds
+
+
+def groups_of(config: Config) -> tuple[str, ...]:
+    """Groups of :mod:`enfa.ahead`, beside that of all runs. A wrong guess costs time, and nothing else."""
+    if config.accelerator == "cpu" or config.graphed is False or not DRIVER.exists():
+        return ()
+    return ("cut",) if config.model == "ds" and config.conv in (None, "gin") else ("batches",)

@@ -1,0 +1,74 @@
+"""A rehearsal compiles all kernels of a step, launches none of them, and leaves the model as it is."""
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+# As in test_launch.py: a GPU that is not there, for which kernels are compiled, and a driver that notes what it is told.
+SCRIPT = """
+import sys
+from contextlib import nullcontext
+import torch, triton
+from triton.backends.compiler import GPUTarget
+from triton.runtime import driver
+noted = []
+class Launcher:
+    def __init__(self, source, metadata): pass
+    def __call__(self, *args): noted.append(args)
+class Utils:
+    def get_device_properties(self, device): return {"max_shared_mem": 2**18, "warpSize": 32, "multiprocessor_count": 132}
+    def load_binary(self, *args): return (1, 2, 10, 0, 1024)[: 5 if hasattr(triton, "knobs") else 4]
+    def unload_module(self, module): pass
+class Driver:
+    utils, launcher_cls = Utils(), Launcher
+    def get_current_target(self): return GPUTarget("cuda", 90, 32)
+    def get_current_device(self): return 0
+    def get_current_stream(self, device): return 7
+driver.set_active(Driver())
+torch._C._cuda_getDevice, torch._C._cuda_getCurrentRawStream = (lambda: 0), (lambda device: 7)
+torch.cuda.get_device_properties = lambda *of: type("GPU", (), {"multi_processor_count": 132})()
+torch.cuda.get_device_capability = lambda *of: (9, 0)
+
+import enfa
+import enfa.nn.cuda.rehearse, enfa.nn.cuda.captured
+from enfa.cache import compiled_kernels
+from enfa.nn.triton.rehearsal import can_rehearse
+from enfa.testing import random_graphs
+graphs = random_graphs(8, nodes=9, channels=3)
+model = enfa.DSGNN(3, 16, 2, 2, "gin", dropout=0.5).train()
+plan = enfa.make_plan(graphs, enfa.NodeMarking(), model)
+for module in list(sys.modules.values()):
+    if module.__name__.startswith("enfa") and hasattr(module, "accelerated"):
+        module.accelerated = lambda tensor: True
+if not can_rehearse():
+    sys.exit(77)
+before, state = {k: v.clone() for k, v in model.state_dict().items()}, torch.get_rng_state()
+assert enfa.nn.cuda.rehearse.rehearse(model, plan, nullcontext)
+kept = compiled_kernels()["triton"]
+assert kept > 10 and not noted
+assert all(torch.equal(v, before[k]) for k, v in model.state_dict().items()) and torch.equal(torch.get_rng_state(), state)
+assert all(p.grad is None for p in model.parameters())
+assert not enfa.nn.cuda.rehearse.rehearse(model, plan, nullcontext)  # nothing is left to compile
+out = model(plan)
+launched = len(noted)
+out.sum().backward()
+assert compiled_kernels()["triton"] == kept and 0 < launched < len(noted)
+class Broken(torch.nn.Linear):
+    def forward(self, plan): raise RuntimeError("no such thing")
+assert not enfa.nn.cuda.rehearse.rehearse(Broken(1, 1), plan, nullcontext)
+model(plan)
+assert len(noted) > launched  # and launches are launches again
+"""
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
+def test_a_rehearsal_compiles_what_a_step_launches(tmp_path: Path) -> None:
+    env = {**os.environ, "TRITON_CACHE_DIR": str(tmp_path)} | {"TRITON_INTERPRET": "0"}
+    done = subprocess.run([sys.executable, "-c", SCRIPT], env=env, capture_output=True, text=True)
+    if done.returncode == 77:
+        pytest.skip("this Triton compiles one kernel at a time")
+    assert done.returncode == 0, done.stderr
