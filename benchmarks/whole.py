@@ -81,11 +81,11 @@ class Watch:
         }
 
 
-def watched(command: list[str], minutes: float) -> dict[str, Any]:
+def watched(command: list[str], minutes: float, **env: str) -> dict[str, Any]:
     """A process, until it ends or its minutes are over."""
     watch, begin = Watch(), time.perf_counter()
     try:
-        done = subprocess.run(command, timeout=60 * minutes, capture_output=True, text=True, env=os.environ)
+        done = subprocess.run(command, timeout=60 * minutes, capture_output=True, text=True, env={**os.environ, **env})
         failed = None if done.returncode == 0 else (done.stderr.strip().splitlines() or ["?"])[-1][:200]
     except subprocess.TimeoutExpired:
         failed = f"stopped after {minutes} minutes"
@@ -122,7 +122,7 @@ def ours(args: argparse.Namespace, case: str, epochs: int, out: Path) -> dict[st
         f"out={out}",
         "--no-progress",
     ]
-    found = watched(command, args.minutes)
+    found = watched(command, args.minutes, ENFA_CACHE=str(out / "kernels"))  # of which none is compiled so far
     if "failed" not in found:
         record = json.loads(next(out.rglob("result.json")).read_text())
         found |= {"score": record["test"] or record["valid"], "parts": record["parts"], "metric": record["metric"]}

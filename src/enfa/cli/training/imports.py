@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from threading import Thread
 from typing import Any
 
 __all__ = ["import_training"]
@@ -40,8 +41,21 @@ def _hidden() -> Iterator[None]:
             sys.modules.pop(name, None)
 
 
-def import_training() -> None:
-    """Import PyTorch, PyG, Lightning and torchmetrics. What fails here is imported, or fails, again by whoever needs it."""
+def _open_gpu() -> None:
+    import torch
+
+    with suppress(Exception):  # whoever needs it will say what is wrong
+        torch.empty(1, device="cuda")
+
+
+def import_training(gpu: bool = False) -> None:
+    """Import PyTorch, PyG, Lightning and torchmetrics. What fails here is imported, or fails, again by whoever needs it.
+
+    ``gpu``: meanwhile begin to use one, which the driver takes a second for.
+    """
     with suppress(Exception), _hidden():
+        import_module("torch")
+        if gpu:
+            Thread(target=_open_gpu, daemon=True).start()
         for name in ("torch_geometric.data", "torchmetrics.classification", "enfa.training.loop.lightning"):
             import_module(name)

@@ -76,12 +76,13 @@ def train(
         check_place(settings, resume)
     elif not resume:
         check_places([replace(settings, seed=settings.seed + k) for k in range(ensemble)])
-    begin(*groups_of(settings))  # the settings are right: what has to be compiled for them is, while PyTorch is imported
+    groups = groups_of(settings)
+    begin(*groups)  # the settings are right: what has to be compiled for them is, while PyTorch is imported
     telling = Telling(Console(stderr=True))
     parts = Parts(telling if progress else None)
     try:
         with parts.timed("import"):  # and PyTorch, which no mistake above had to wait for
-            import_training()
+            import_training(gpu=bool(groups) and settings.devices == 1)
             from enfa.training.run import fit, needs_lightning
             from enfa.training.trained.ensemble import fit_ensemble
 

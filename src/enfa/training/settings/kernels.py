@@ -12,7 +12,7 @@ DRIVER = Path("/dev/nvidiactl")  # asking PyTorch takes seconds
 
 
 def groups_of(config: Config) -> tuple[str, ...]:
-    """Groups of :mod:`enfa.ahead`, beside that of all runs. A wrong guess costs time, and nothing else."""
+    """Groups of :mod:`enfa.ahead` beside that of all runs; none where there is no GPU. A wrong guess costs time and no more."""
     if config.accelerator == "cpu" or config.graphed is False or not DRIVER.exists():
         return ()
     return ("cut",) if config.model == "ds" and config.conv in (None, "gin") else ("batches",)
