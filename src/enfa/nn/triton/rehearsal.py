@@ -11,9 +11,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from threading import local
+from typing import Any
 
+import torch
 from torch.autograd import set_multithreading_enabled
 
 from enfa.cache import triton_in_folder
@@ -41,21 +44,32 @@ def can_rehearse() -> bool:
     return AsyncCompileMode is not None
 
 
+def _load(device: int, kernel: Any) -> None:
+    """What a compiled kernel lacks before it is launched: a launcher, made by a C compiler, and its place on the device."""
+    with suppress(Exception):
+        if torch.cuda.is_available():
+            torch.cuda.set_device(device)  # of this thread
+        _ = kernel.run
+
+
 @contextmanager
 def rehearsal() -> Iterator[None]:
-    """In here this thread's launches compile their kernels, and nothing else; in the end all of them are compiled.
+    """In here this thread's launches compile their kernels, and nothing else; in the end all of them are compiled and loaded.
 
     What cannot be compiled is left to the launch, which says why.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    device = torch._C._cuda_getDevice()
     with (
         triton_in_folder(),
         set_multithreading_enabled(False),  # backward passes in this thread, too: launches of another one would be launches
         ThreadPoolExecutor(min(THREADS, cores)) as pool,
-        AsyncCompileMode(pool, ignore_errors=True),
     ):
-        rehearsed.rehearses = True
-        try:
-            yield
-        finally:
-            rehearsed.rehearses = False
+        with AsyncCompileMode(pool, ignore_errors=True) as mode:
+            rehearsed.rehearses = True
+            try:
+                yield
+            finally:
+                rehearsed.rehearses = False
+        compiled = [future.kernel for future in mode.future_kernels.values() if future.kernel is not None]
+        list(pool.map(partial(_load, device), compiled))
