@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import hashlib
 import json
 import os
 import subprocess
@@ -60,6 +61,12 @@ def stamp() -> dict[str, str]:
     """When something was measured, and the commit that the code was of or came after."""
     found = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
     return {"date": datetime.date.today().isoformat(), "commit": found.stdout.strip() or "unknown"}
+
+
+def code(folder: str = "") -> str:
+    """A fingerprint of the package, or of one folder of it, whatever git says."""
+    files = sorted((ROOT / "src" / "enfa" / folder).rglob("*.py"))
+    return hashlib.sha256(b"".join(p.read_bytes() for p in files)).hexdigest()[:8]
 
 
 def show(title: str, columns: Sequence[str], lines: Sequence[Sequence[str]]) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import hashlib
 import json
 import os
 import platform
@@ -21,6 +20,7 @@ from typing import Any
 
 import torch
 
+from common import code
 from gpu_parts.cases import CASES, POLICIES, Dataset
 from gpu_parts.check import check
 from gpu_parts.epoch import epoch
@@ -38,12 +38,6 @@ ORDER = (  # what matters most first
 )
 
 
-def code() -> str:
-    """A fingerprint of models and kernels, not of plans: steps with equal ones ran on the same kernels."""
-    files = sorted((Path(__file__).parents[1] / "src" / "enfa" / "nn").rglob("*.py"))
-    return hashlib.sha256(b"".join(p.read_bytes() for p in files)).hexdigest()[:8]
-
-
 class Run:
     """What there is to be done, until the time is up."""
 
@@ -57,7 +51,7 @@ class Run:
         self.about = {
             "device": torch.cuda.get_device_name(), "torch": torch.__version__, "python": platform.python_version(),
             "cuda": torch.version.cuda, "date": datetime.datetime.now(datetime.timezone.utc).isoformat(),
-            "code": code(),
+            "code": code("nn"),  # models and kernels, not plans: steps with equal ones ran on the same kernels
         }  # fmt: skip
 
     def section(self, name: str) -> list[str]:

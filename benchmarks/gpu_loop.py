@@ -29,6 +29,7 @@ import numpy as np
 import torch
 
 import enfa
+from common import code
 from gpu_parts.cases import CASES, POLICIES, Case, Dataset, loss_for, model_for
 from gpu_parts.epoch import MOST, WARM, sustained
 
@@ -193,6 +194,7 @@ def main() -> None:
     about = {
         "device": torch.cuda.get_device_name(), "torch": torch.__version__, "python": platform.python_version(),
         "cuda": torch.version.cuda, "date": datetime.datetime.now(datetime.timezone.utc).isoformat(),
+        "code": code("nn"),
     }  # fmt: skip
     path, names = out / "loop.json", [case.name for case in CASES]
     before = json.loads(path.read_text())["results"] if path.exists() else []

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from gpu_parts.trainings import started, table, trained, whole
+
 ROOT = Path(__file__).resolve().parent.parent
 HEAD = """# Training steps on a GPU
 
@@ -70,11 +72,6 @@ NAMES = {
 }  # fmt: skip
 
 
-def _table(head: list[str], rows: list[list[str]]) -> list[str]:
-    line = "| " + " | ".join(head) + " |"
-    return [line, "|---" + "|--:" * (len(head) - 1) + "|", *("| " + " | ".join(row) + " |" for row in rows), ""]
-
-
 def _ms(row: dict[str, Any] | None) -> str:
     if row is None:
         return "–"
@@ -88,13 +85,13 @@ def steps(found: dict[str, Any]) -> list[str]:
     cases = list(dict.fromkeys(r["case"] for r in found["rows"]))
     limits = found["ceilings"]
     lines = ["## Milliseconds per step, node marking, batch 128", ""]
-    lines += _table(
+    lines += table(
         ["", *cases],
         [[name, *(_ms(rows.get((c, 128, "marking", v))) for c in cases)] for v, name in NAMES.items()],
     )
     lines += ["## Peak memory, MB, node marking, batch 128", ""]
     wanted = ("full", "ego", "distinct graphed", "distinct graphed bf16")
-    lines += _table(
+    lines += table(
         ["", *cases],
         [
             [NAMES[v]] + [f"{r['peak_bytes'] / 1e6:,.0f}" if (r := rows.get((c, 128, "marking", v), {})).get("ms") else "–"
@@ -122,7 +119,7 @@ def steps(found: dict[str, Any]) -> list[str]:
     each = [rows[c, 512, "marking", "distinct graphed"] for c in cases]
     floors = [max(r["move_ms"], 3e3 * r["flop"] / limits["bf16_flop_per_s"]) for r in each]
     body.append(["batch 512, marking, lower floor", *(f"({r['ms'] / low:.3g}×)" for r, low in zip(each, floors))])
-    return lines + _table(["ms (× floor)", *cases], body)
+    return lines + table(["ms (× floor)", *cases], body)
 
 
 def errors(found: dict[str, Any], cases: list[str]) -> list[str]:
@@ -143,7 +140,7 @@ def errors(found: dict[str, Any], cases: list[str]) -> list[str]:
     for name, result in found.items():
         if isinstance(result, dict):
             rows.append([name, *(f"{result[k][0]:.1g}" if k in result else "–" for k in wanted)])
-    lines += _table(["", *wanted.values()], rows)
+    lines += table(["", *wanted.values()], rows)
     good = [r for r in found.values() if isinstance(r, dict)]
     bits = ("same bits", "graphed steps equal eager ones, bit for bit", "graphed steps repeat, bit for bit")
     counts = [sum(bool(r.get(b)) for r in good) for b in bits]
@@ -177,7 +174,7 @@ def epochs(found: list[dict[str, Any]], note: str) -> list[str]:
         for r in found
     ]  # fmt: skip
     head = ["", "batch", "steps", "ms per step, epoch", "ms per step alone", "ratio", "workers", "padding"]
-    return lines + _table(head, rows)
+    return lines + table(head, rows)
 
 
 def loops(found: dict[str, Any], cases: list[str]) -> list[str]:
@@ -203,29 +200,7 @@ def loops(found: dict[str, Any], cases: list[str]) -> list[str]:
         )
     ]  # fmt: skip
     body.append(["the loop / `enfa.Step`", *(f"{r['ratio']:.2f}" for r in rows)])
-    return lines + _table(["", *(r["case"] for r in rows)], body)
-
-
-def trained(folder: Path) -> list[str]:
-    """A whole training of a model whose rows few share: results of ``benchmarks/accuracy.py``, one run each."""
-    found = [json.loads(p.read_text()) for p in sorted(folder.glob("ZINC-sswl-nmd*.json"), key=lambda p: len(p.name))]
-    runs = {one["config"]["precision"]: one["runs"][0] for one in found}
-    first = runs["32"]
-    lines = [
-        "## From the data to a trained model",
-        "",
-        f"`enfa train` with `configs/ZINC-sswl-nmd.yaml`, GNN-SSWL+ with the papers' settings on ZINC-12k, {first['epochs']} "
-        f"epochs, alone on one {first['hardware']}, and again with `precision=bf16`; validation after every epoch included, "
-        "the test not. One run each, with other seeds: their errors differ by less than seeds do ([results](results.md), whose "
-        "runs shared a GPU). Precision changes the epochs; the rest, reading and compiling, depends on what was cached.",
-        "",
-    ]
-    body = [
-        [{"32": "float32", "bf16": "bfloat16"}[kind], str(run["seed"]), f"{run['seconds']:.0f}",
-         f"{run['parts']['epochs']:.0f}", f"{run['test']:.4f}"]
-        for kind, run in runs.items()
-    ]  # fmt: skip
-    return lines + _table(["", "seed", "seconds", "of these, epochs", "test MAE"], body)
+    return lines + table(["", *(r["case"] for r in rows)], body)
 
 
 def page(folder: Path) -> str:
@@ -250,6 +225,7 @@ def page(folder: Path) -> str:
         lines += epochs(files["epoch"]["results"], " Measured earlier than the steps above, with other code." * older)
     if (folder / "trained").is_dir():
         lines += trained(folder / "trained")
+    lines += [line for name, part in (("start", started), ("whole", whole)) if name in files for line in part(files[name])]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from common import ROOT, show, stamp
+from common import ROOT, code, show, stamp
 from enfa.report.machine import machine
 
 CASES = {"peptides-func": "peptides-func-ds-nm", "moltox21": "ogbg-moltox21-ds-nm", "PROTEINS": "PROTEINS-ds-nm"}
@@ -52,6 +52,12 @@ def train(config: str, data: str, epochs: int, settings: list[str], env: dict[st
     return {"seconds": seconds, "until_last_line_s": said, "parts": record["parts"], "hardware": record["hardware"]}
 
 
+def device() -> str:
+    """The GPU, asked for in another process: this one is to leave it alone."""
+    asked = [sys.executable, "-c", "import torch; print(torch.cuda.get_device_name() if torch.cuda.is_available() else 'CPU')"]
+    return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+
+
 def both(config: str, args: argparse.Namespace) -> dict[str, Any]:
     """The same command twice, beginning with empty folders."""
     for folder in (ROOT / "src").rglob("__pycache__"):
@@ -74,7 +80,8 @@ def main() -> None:
     path = args.out / "start.json"
     importing = [seconds_of([sys.executable, "-c", "import torch"], dict(os.environ))[0] for _ in range(4)]
     result: dict[str, Any] = {
-        "machine": machine(), **stamp(), "epochs": args.epochs, "settings": args.settings,
+        "about": {"device": device(), **machine(), "date": stamp()["date"], "code": code()},
+        "epochs": args.epochs, "settings": args.settings,
         "import_first_s": importing[0], "import_s": statistics.median(importing[1:]), "cases": {},
     }  # fmt: skip
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -26,7 +26,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from common import ROOT, stamp
+from common import ROOT, code, stamp
 from enfa.report.machine import machine
 
 # config, and epochs of a whole run
@@ -156,13 +156,15 @@ def main() -> None:
         return
     path = args.out / "whole.json"
     result: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"cases": {}}
-    result |= {"machine": machine(), **stamp()}
+    about = {**machine(), "date": stamp()["date"], "code": code()}
+    result["about"] = about
     for case in args.cases:
         epochs = min(args.epochs or CASES[case][1], CASES[case][1])
         for side in args.sides:
             with tempfile.TemporaryDirectory() as folder:
                 found = (ours if side == "enfa" else esan)(args, case, epochs, Path(folder))
             found |= {"epochs": epochs, "part": args.part if side == "esan" else 1.0}
+            found |= {name: about[name] for name in ("date", "code")}
             result["cases"].setdefault(case, {})[side] = found
             print(case, side, {k: v for k, v in found.items() if not isinstance(v, list)}, flush=True)
             path.parent.mkdir(parents=True, exist_ok=True)

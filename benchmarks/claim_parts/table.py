@@ -30,8 +30,12 @@ MADE = [
         "docs/gpu.md",
         "the page",
         "benchmarks/gpu.py --only check,steps,epoch, benchmarks/gpu_loop.py, benchmarks/accuracy.py ZINC-sswl-nmd "
-        "accelerator=gpu --jobs 1 --results results/gpu/trained (and with precision=bf16); then benchmarks/gpu_table.py",
-        (f"{GPU}/steps.json", f"{GPU}/check.json", f"{GPU}/epoch.json", f"{GPU}/loop.json", f"{GPU}/trained/*.json"),
+        "accelerator=gpu --jobs 1 --results results/gpu/trained (and with precision=bf16), benchmarks/start.py, "
+        "benchmarks/whole.py; then benchmarks/gpu_table.py",
+        (
+            *(f"{GPU}/{name}.json" for name in ("steps", "check", "epoch", "loop", "start", "whole")),
+            f"{GPU}/trained/*.json",
+        ),
         "tests/benchmarks/test_gpu_table.py",
     ),
     Made(

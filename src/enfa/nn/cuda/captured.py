@@ -108,10 +108,9 @@ class Graphed:
         result = self._replayed(staged)
         if result is None:
             self.eager_steps += 1
-            plan = staged.view(staged.block)
-            if self.rehearses:
-                self.rehearses = rehearse(self.model, plan, self.mixed)  # another shape may have kernels of its own
-            result = self.eagerly(plan)
+            if self.rehearses:  # with a plan of its own, on which nothing is kept; another shape may have kernels of its own
+                self.rehearses = rehearse(self.model, staged.view(staged.block), self.mixed)
+            result = self.eagerly(staged.view(staged.block))
         if staged.buffer is not None:
             self._used[staged.buffer] = torch.cuda.Event()
             self._used[staged.buffer].record()

@@ -121,6 +121,7 @@ def markdown(results: Sequence[Results]) -> str:
     done = [of for of in results if of.records]
     lines = [f"| {' | '.join(_HEAD)} |", "|---|---|--:|--:|--:|---|"]
     lines += [f"| {' | '.join(row)} |" for row in _rows(done)]
-    lines += ["", "| config | epochs, mean | batch | seed | seconds per run, mean | hardware | versions |",
-              "|---|--:|--:|--:|--:|---|---|"]  # fmt: skip
+    lines += ["", "Seconds are by the clock, also where runs shared a machine or a GPU: alone they take less.", ""]
+    lines += ["| config | epochs, mean | batch | seed | seconds per run, mean | hardware | versions |"]
+    lines += ["|---|--:|--:|--:|--:|---|---|"]
     return _INTRO + "\n".join(lines + [_runs(of) for of in done]) + "\n"
