@@ -92,12 +92,15 @@ def _process(*arguments: str) -> Any:
 
 
 def common() -> list[dict[str, Any]]:
-    """What all runs of a group have called, and those of the first have not."""
-    found: dict[str, set[str]] = {}
+    """What all runs of a group have called, but for kernels of the first one, with whatever types: the machine code of one
+    kernel lies in one folder, into which two processes must not write at the same time."""
+    found: list[dict[str, Any]] = []
     for group, runs in RUNS.items():
         called = set.intersection(*({json.dumps(kernel) for kernel in _process("called", run)} for run in runs))
-        found[group] = called - found.get("rows", set())
-    return [{**json.loads(text), "for": group} for group, texts in found.items() for text in sorted(texts)]
+        names = {kernel["name"] for kernel in found if kernel["for"] == "rows"}
+        every = [{**json.loads(text), "for": group} for text in sorted(called)]
+        found += [kernel for kernel in every if kernel["name"] not in names]
+    return found
 
 
 def main() -> None:

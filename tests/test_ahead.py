@@ -43,6 +43,15 @@ def test_every_kernel_is_in_one_share_with_all_its_types(group: str) -> None:
         assert sum(map(len, names)) == len(set.union(*names))
 
 
+def test_no_two_processes_write_the_code_of_one_kernel(cold: Callable[[str], Path]) -> None:
+    names = {group: {kernel["name"] for kernel in ahead.kernels(group)} for group in ahead.GROUPS}
+    assert not names["rows"] & (names["batches"] | names["cut"]) and names["batches"] & names["cut"]
+    cold("true")
+    ahead.begin("batches", "cut")  # which have some in common: one of them is begun
+    assert ahead.GROUPS["cut"].begun and not ahead.GROUPS["batches"].begun
+    ahead.ready("rows", "batches", "cut")
+
+
 def test_shares_take_about_as_long() -> None:
     halves = [sum(kernel["seconds"] for kernel in share) for share in ahead.shares("rows", 2)]
     assert max(halves) < 1.2 * min(halves)

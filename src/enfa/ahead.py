@@ -120,9 +120,13 @@ GROUPS = {name: Group(name) for name in ("rows", "batches", "cut")}
 
 
 def begin(*groups: str) -> None:
-    """Start to compile, where nothing is there, at least what finds rows; return at once."""
-    for name in dict.fromkeys(("rows", *groups)):
-        GROUPS[name].begin()
+    """Start to compile, where nothing is there, at least what finds rows; return at once.
+
+    Batches and what cuts them have kernels in common, which two processes must not write at the same time: the latter wins.
+    """
+    for name in GROUPS:
+        if name == "rows" or (name in groups and not (name == "batches" and "cut" in groups)):
+            GROUPS[name].begin()
 
 
 def ready(*groups: str) -> None:

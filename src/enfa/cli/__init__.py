@@ -3,7 +3,9 @@
 import atexit
 import os
 import sys
+import threading
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +36,9 @@ def _leave(code: int) -> None:
     """End this process, where it has used a GPU: taking captured graphs and PyTorch down first takes Python two seconds."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
+        threading._shutdown()  # type: ignore[attr-defined] # waits for threads, as Python does
         atexit._run_exitfuncs()
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):  # one that nothing reads any more
+                stream.flush()
         os._exit(code)

@@ -28,14 +28,20 @@ def _hidden() -> Iterator[None]:
     tried = [name for name in TRIED if name not in sys.modules]
     met, available = cls.__bool__, imports.package_available
 
+    hides = True  # until the end: who has imported these functions keeps them
+
     def is_met(self: Any) -> bool:
         return re.split(r"[<>=!~\s]", self.requirement or "")[0] not in ASKED and met(self)
 
-    cls.__bool__, imports.package_available = is_met, lambda name: name not in ASKED and available(name)
+    def is_available(name: str) -> bool:
+        return not (hides and name in ASKED) and available(name)
+
+    cls.__bool__, imports.package_available = is_met, is_available
     sys.modules.update(dict.fromkeys(tried))  # type: ignore[arg-type] # None: an ImportError, as for a package that is not there
     try:
         yield
     finally:
+        hides = False
         cls.__bool__, imports.package_available = met, available
         for name in tried:
             sys.modules.pop(name, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from typing import Any
@@ -10,7 +11,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from enfa.cache import compiled_kernels
 from enfa.nn.triton import accelerated
 from enfa.plan.table import Plan
 
@@ -18,7 +18,7 @@ __all__ = ["rehearse"]
 
 
 def rehearse(model: nn.Module, plan: Plan, mixed: Callable[[], AbstractContextManager[Any]]) -> bool:
-    """Compile what ``model(plan)``, and its backward pass where gradients are on, will launch. Was anything not kept so far?
+    """Compile what ``model(plan)``, and its backward pass where gradients are on, will launch; whether there was anything new.
 
     Done to a copy, so that weights, statistics and gradients stay what they are; generators, too. Values are nonsense
     meanwhile, so it is for models that compute no places in memory from them: those of this package.
@@ -30,11 +30,20 @@ def rehearse(model: nn.Module, plan: Plan, mixed: Callable[[], AbstractContextMa
 
     if not can_rehearse():
         return False
-    before = compiled_kernels()["triton"]
-    generators = torch.random.fork_rng([device] if device.type == "cuda" else [])
-    with suppress(Exception), generators, rehearsal():  # the step itself will say what is wrong
+    new: list[Any] = []
+    with suppress(Exception), torch.random.fork_rng([device] if device.type == "cuda" else []), rehearsal(new):
+        if not _gone_through(model, plan, mixed):
+            gc.collect()  # while launches are none: what a norm has held back it computes when it is let go of
+    return bool(new)
+
+
+def _gone_through(model: nn.Module, plan: Plan, mixed: Callable[[], AbstractContextManager[Any]]) -> bool:
+    """Whether that worked; if not, the step itself will say why. Nothing of it is left behind."""
+    try:
         with mixed():
             out = copy.deepcopy(model)(plan)
         if out.requires_grad:
             out.float().sum().backward()
-    return compiled_kernels()["triton"] > before
+    except Exception:
+        return False
+    return True

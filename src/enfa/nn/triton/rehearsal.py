@@ -9,7 +9,7 @@ meanwhile), and nothing is computed: results hold whatever their memory held. Wh
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -21,23 +21,24 @@ from torch.autograd import set_multithreading_enabled
 
 from enfa.cache import triton_in_folder
 
-__all__ = ["can_rehearse", "rehearsal", "rehearsed"]
+__all__ = ["can_rehearse", "here", "rehearsal"]
 
 THREADS = 16
 
 try:  # since Triton 3.5, whose compiler can do it
-    from triton.runtime._async_compile import AsyncCompileMode
+    from triton.runtime._async_compile import AsyncCompileMode, FutureKernel
 except ImportError:
-    AsyncCompileMode = None
+    AsyncCompileMode = FutureKernel = None
 
 
 class _Here(local):
     """Of this thread: what another one launches at the same time is launched."""
 
-    rehearses = False
+    kernels: dict[int, Any] | None = None
+    """What has been asked for in the rehearsal that is going on, by their ``id``; None where there is none."""
 
 
-rehearsed = _Here()
+here = _Here()
 
 
 def can_rehearse() -> bool:
@@ -52,24 +53,34 @@ def _load(device: int, kernel: Any) -> None:
         _ = kernel.run
 
 
+def _forget_failed(kernels: Iterable[Any]) -> None:
+    """What could not be compiled, for want of memory say, would fail at every launch, as Triton goes on waiting for it."""
+    for jit in kernels:
+        for kept, *_ in jit.device_caches.values():
+            for key in [key for key, found in kept.items() if isinstance(found, FutureKernel) and found.kernel is None]:
+                del kept[key]
+
+
 @contextmanager
-def rehearsal() -> Iterator[None]:
+def rehearsal(new: list[Any]) -> Iterator[None]:
     """In here this thread's launches compile their kernels, and nothing else; in the end all of them are compiled and loaded.
 
-    What cannot be compiled is left to the launch, which says why.
+    ``new``: a list that has those then that this process did not have. What cannot be compiled is left to the launch.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     device = torch._C._cuda_getDevice()
+    asked: dict[int, Any] = {}
     with (
         triton_in_folder(),
         set_multithreading_enabled(False),  # backward passes in this thread, too: launches of another one would be launches
         ThreadPoolExecutor(min(THREADS, cores)) as pool,
     ):
-        with AsyncCompileMode(pool, ignore_errors=True) as mode:
-            rehearsed.rehearses = True
-            try:
+        here.kernels = asked
+        try:
+            with AsyncCompileMode(pool, ignore_errors=True) as mode:
                 yield
-            finally:
-                rehearsed.rehearses = False
-        compiled = [future.kernel for future in mode.future_kernels.values() if future.kernel is not None]
-        list(pool.map(partial(_load, device), compiled))
+        finally:
+            here.kernels = None
+            _forget_failed(asked.values())
+        new += [future.kernel for future in mode.future_kernels.values() if future.kernel is not None]
+        list(pool.map(partial(_load, device), new))
