@@ -46,7 +46,7 @@ def started(found: dict[str, Any]) -> list[str]:
         f"`enfa train`, node marking, the configs' own settings, {found['epochs']} epochs with a validation each, and the "
         f"test, by `benchmarks/start.py`, {about['date']}: seconds from the start of Python to its end, {about['device']}, "
         f"{about['cores']} cores ({about['cpu']}). *Cold*: no kernel and no dataset was compiled before, and the compiled "
-        "dataset is written to the disk. *Warm*: the same command again. `python -c \"import torch\"` alone takes "
+        "dataset is written to the disk. *Warm*: the same command again. Importing PyTorch alone takes "
         f"{found['import_s']:.1f} s there; *import* is PyTorch, PyG, Lightning and torchmetrics. *Kernels*: first steps, for "
         "which Triton's kernels are compiled side by side, and captures.",
         "",
@@ -68,14 +68,15 @@ def whole(found: dict[str, Any]) -> list[str]:
         "The authors' own loop and network on the same graphs, split, batches and epochs as `enfa train` with the config of "
         "the same dataset, node marking, one after the other on one GPU, by `benchmarks/whole.py`; ours with no kernel "
         "compiled before. After every epoch ESAN evaluates on the training set, too, on molecules. Its network is wider "
-        "inside. Where not all was measured, seconds are extrapolated, and there is no score. Memory is the most that the "
-        "whole GPU, or one process, had in use; joules are the GPU's, as its driver tells.",
+        "inside. Where not all was measured, seconds are extrapolated, memory is that of the part, and there is no score. "
+        "Memory is the most that the whole GPU, or one process, had in use; joules are the GPU's, as its driver tells. Rows "
+        "that are missing were not measured.",
         "",
     ]
     body = [
         _run(case, {"enfa": "here", "esan": "ESAN's"}[side], run)
-        for case, sides in found["cases"].items()
-        for side, run in sides.items()
+        for case, sides in sorted(found["cases"].items())
+        for side, run in sorted(sides.items())
     ]
     return lines + table(["", "", "epochs", "seconds", "measured", "GPU GB", "host GB", "kJ", "score, %"], body, texts=2)
 
