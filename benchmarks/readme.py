@@ -183,11 +183,34 @@ def model_figures(path: Path) -> str:
     return "\n".join([*lines, "", f"{where}{code}; {runs}; apart by about {away:.0e}.{captured} A dash: it failed."])
 
 
+def whole_figures(path: Path) -> str:
+    """Whole trainings beside ESAN's own loop, in a sentence; nothing where they were not measured."""
+    if not path.exists():
+        return ""
+    said = []
+    for case, sides in sorted(json.loads(path.read_text())["cases"].items()):
+        ours, theirs = sides.get("enfa"), sides.get("esan")
+        if ours is None or "extrapolated" in ours:
+            continue
+        text = f"{case}, {ours['epochs']} epochs, {ours['seconds']:.0f} s"
+        if theirs is not None:
+            whole, judged = theirs.get("extrapolated", theirs), ""
+            if "extrapolated" in theirs:
+                of = f" of {theirs['part']:.0%} of the graphs" if theirs["part"] < 1 else ""
+                judged = f", judging by {theirs['epochs']} epochs{of}"
+            text += f" (ESAN's own loop: {_few_digits(whole['seconds'])} s{judged})"
+        said.append(text)
+    return (
+        "A whole training, from the command to its test, on the same GPU, with nothing kept of an earlier run: "
+        f"{'; '.join(said)} ([memory, energy, scores](docs/gpu.md#a-whole-training-beside-esans-own))."
+    )
+
+
 def with_figures(readme: str, results: Path) -> str:
     """README.md with everything between the marks replaced."""
     before, rest = readme.split(BEGIN)
     parts = [figures(results / "cpu"), gpu_figures(results / "gpu"), peer_figures(results / "gpu" / "peers.json"),
-             model_figures(results / "gpu" / "peers.json")]  # fmt: skip
+             model_figures(results / "gpu" / "peers.json"), whole_figures(results / "gpu" / "whole.json")]  # fmt: skip
     new = "\n\n".join(part for part in parts if part)
     return f"{before}{BEGIN}\n{new}\n{END}{rest.split(END)[1]}"
 

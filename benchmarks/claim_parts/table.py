@@ -13,12 +13,13 @@ MADE = [
     Made(
         "README.md",
         "the tables under Figures",
-        "benchmarks/step.py --sample both, compile.py, gpu.py, gpu_loop.py and peers.py there; then benchmarks/readme.py",
+        "benchmarks/step.py --sample both, compile.py, gpu.py, gpu_loop.py, peers.py, whole.py there; then benchmarks/readme.py",
         (
             f"{CPU}/step.json",
             f"{CPU}/compile.json",
             f"{GPU}/steps.json",
             f"{GPU}/loop.json",
+            f"{GPU}/whole.json",
             "docs/report-gpu/results/time.json",
             *PEERS,
         ),
