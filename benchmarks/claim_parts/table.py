@@ -13,7 +13,7 @@ MADE = [
     Made(
         "README.md",
         "the tables under Figures",
-        "benchmarks/step.py --sample both, compile.py, gpu.py, gpu_loop.py, peers.py, whole.py there; then benchmarks/readme.py",
+        "benchmarks/step.py --sample both, compile.py, gpu.py, gpu_loop.py, peers.py, whole.py; then benchmarks/readme.py",
         (
             f"{CPU}/step.json",
             f"{CPU}/compile.json",
