@@ -25,7 +25,7 @@ __all__ = ["can_rehearse", "here", "rehearsal"]
 
 THREADS = 16
 
-try:  # since Triton 3.5, whose compiler can do it
+try:  # which earlier versions of Triton do not have
     from triton.runtime._async_compile import AsyncCompileMode, FutureKernel
 except ImportError:
     AsyncCompileMode = FutureKernel = None
