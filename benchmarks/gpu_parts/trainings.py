@@ -88,5 +88,5 @@ def _run(case: str, side: str, run: dict[str, Any]) -> list[str]:
         whole = [str(run["epochs"]), f"{run['seconds']:,.0f}", "all"]
         return [case, side, *whole, *memory, f"{run['joules'] / 1e3:.1f}", f"{100 * run['score']:.1f}"]
     part = f", {run['part']:.0%} of the graphs" * (run["part"] < 1)
-    whole = [str(guessed["epochs"]), f"{guessed['seconds']:,.0f}", f"{run['epochs']} epochs{part}"]
+    whole = [str(guessed["epochs"]), f"about {float(format(guessed['seconds'], '.2g')):,.0f}", f"{run['epochs']} epochs{part}"]
     return [case, side, *whole, *memory, "–", "–"]
