@@ -48,11 +48,15 @@ def started(found: dict[str, Any]) -> list[str]:
         f"{about['cores']} cores ({about['cpu']}). *Cold*: no kernel and no dataset was compiled before, and the compiled "
         "dataset is written to the disk. *Warm*: the same command again. Importing PyTorch alone takes "
         f"{found['import_s']:.1f} s there; *import* is PyTorch, PyG, Lightning and torchmetrics. *Kernels*: first steps, for "
-        "which Triton's kernels are compiled side by side, and captures.",
+        "which Triton's kernels are compiled side by side, and captures. The whole has 1.5 to 2 s more than its parts, for "
+        "Python's own start and end. PyTorch had been read from the disk before, and PROTEINS validates on its test fold.",
         "",
     ]
     body = [
-        [case, state, *(f"{run['parts'].get(name, 0):.1f}" for name in names), f"{run['seconds']:.0f}"]
+        [
+            case, state, *(f"{run['parts'][name]:.1f}" if name in run["parts"] else "–" for name in names),
+            f"{run['seconds']:.0f}",
+        ]
         for case, runs in found["cases"].items()
         for state, run in runs.items()
     ]
@@ -67,10 +71,11 @@ def whole(found: dict[str, Any]) -> list[str]:
         "",
         "The authors' own loop and network on the same graphs, split, batches and epochs as `enfa train` with the config of "
         "the same dataset, node marking, one after the other on one GPU, by `benchmarks/whole.py`; ours with no kernel "
-        "compiled before. After every epoch ESAN evaluates on the training set, too, on molecules. Its network is wider "
+        "compiled before. On molecules ESAN evaluates on the training set, too, after every epoch, and its network is wider "
         "inside. Where not all was measured, seconds are extrapolated, memory is that of the part, and there is no score. "
-        "Memory is the most that the whole GPU, or one process, had in use; joules are the GPU's, as its driver tells. Rows "
-        "that are missing were not measured.",
+        "Memory is the most that the whole GPU (PyTorch's reserves included), or the largest process, had in use; batches are "
+        "made by 15 processes here, and by none beside its own in ESAN's loop. Joules are the GPU's, as its driver tells. "
+        "PROTEINS is one fold, and its score the best on the test fold. Rows that are missing were not measured.",
         "",
     ]
     body = [

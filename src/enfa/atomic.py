@@ -5,6 +5,7 @@ such a ``.partial`` file, which nothing reads; the next one that writes to the s
 lock on its file, which ends with its process however that ends, so that a file in writing is never taken for a left-over.
 """
 
+import errno
 import os
 import re
 import uuid
@@ -17,12 +18,19 @@ try:
 except ImportError:  # a system without such locks: left-overs stay
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["named", "write_atomically"]
+__all__ = ["check_writable", "named", "write_atomically"]
 
 
 def named(error: OSError, path: Path) -> OSError:
     """The same error, with the file that it is about."""
     return error if error.errno is None else OSError(error.errno, error.strerror, str(path))
+
+
+def check_writable(path: Path) -> None:
+    """Make the folder of a file that is to be written, and refuse one that cannot be written into."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path.parent))
 
 
 def _lock(file: IO[bytes], wait: bool = False) -> bool:

@@ -14,7 +14,9 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-__all__ = ["cache_folder", "compiled_kernels", "numba_folder", "numba_kernel", "triton_folder", "triton_in_folder"]
+__all__ = [
+    "cache_folder", "compiled_kernels", "kernel_folders", "numba_folder", "numba_kernel", "triton_folder", "triton_in_folder",
+]  # fmt: skip
 
 
 def cache_folder() -> Path:
@@ -53,13 +55,18 @@ def triton_folder() -> Path | None:
     return _below("triton", "TRITON_CACHE_DIR")
 
 
+def kernel_folders() -> dict[str, Path]:
+    """Where kernels are kept, by what compiles them, also where that is not our folder."""
+    return {
+        "numba": numba_folder() or Path(os.environ.get("NUMBA_CACHE_DIR") or Path(__file__).parent),
+        "triton": triton_folder() or Path(os.environ.get("TRITON_CACHE_DIR") or Path("~/.triton").expanduser()),
+    }
+
+
 def compiled_kernels() -> dict[str, int]:
     """How many kernels are kept, by what has compiled them, wherever that is."""
-    places = {
-        "numba": (numba_folder() or Path(os.environ.get("NUMBA_CACHE_DIR") or Path(__file__).parent), "*.nbc"),
-        "triton": (triton_folder() or Path(os.environ.get("TRITON_CACHE_DIR") or Path("~/.triton").expanduser()), "__grp__*"),
-    }
-    return {name: sum(1 for _ in folder.rglob(pattern)) for name, (folder, pattern) in places.items()}
+    patterns = {"numba": "*.nbc", "triton": "__grp__*"}
+    return {name: sum(1 for _ in folder.rglob(patterns[name])) for name, folder in kernel_folders().items()}
 
 
 def numba_kernel(function: Callable | None = None, **options: Any) -> Any:

@@ -146,11 +146,24 @@ def test_a_damaged_cache_file_is_to_be_deleted(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for damaged in (whole[:-1], whole[:100] + bytes([whole[100] ^ 1]) + whole[101:]):
         path.write_bytes(damaged)
-        with pytest.raises(CorruptFileError, match=r"mine\.enfa: .*: delete it, and it is compiled again, or give another"):
+        with pytest.raises(CorruptFileError, match=r"mine\.enfa: .*: give another cache, or delete it, if"):
             enfa.compile(graphs, enfa.NodeMarking(), Chain(), path, progress=False)
     path.unlink()
     enfa.compile(graphs, enfa.NodeMarking(), Chain(), path, progress=False)
     assert path.read_bytes() == whole
+
+
+def test_a_cache_that_cannot_be_written_is_refused_before_anything_is_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graphs = random_graphs(3, 5, seed=1)
+    monkeypatch.setattr("enfa.batch.compile.compile_checked", lambda *of: pytest.fail("compiled in vain"))
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="file"):
+        enfa.compile(graphs, enfa.NodeMarking(), Chain(), tmp_path / "file" / "folder", progress=False)
+    monkeypatch.setattr("os.access", lambda path, mode: path != tmp_path)
+    with pytest.raises(PermissionError, match=tmp_path.name):
+        enfa.compile(graphs, enfa.NodeMarking(), Chain(), tmp_path, progress=False)
 
 
 def test_unclear_arguments_are_refused() -> None:

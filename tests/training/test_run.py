@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from enfa.cli.app import app
 from enfa.training import Config, evaluate, fit, load_model, read_config
 from enfa.training.checkpoint import load_checkpoint
+from enfa.training.results.parts import Parts
 from enfa.training.run import BEST, LAST, folder_of, prepare
 
 Write = Callable[..., Path]
@@ -150,6 +151,15 @@ def test_the_record_has_all_epochs_although_the_best_one_is_tested(config_file: 
     assert (record.epochs, len(record.score), record.ended) == (6, 6, "all epochs")
     assert record.best_epoch < 5  # else this would show nothing
     assert list(record.parts) == ["import", "read", "compile", "kernels", "epochs", "test"]  # nothing is padded on the CPU
+
+
+def test_of_steps_that_are_never_captured_the_first_alone_is_one_of_kernels(
+    config_file: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[str] = []
+    monkeypatch.setattr(Parts, "add", lambda self, name, seconds: given.append(name))
+    assert fit(read_config(config_file(epochs=3, graphed=True)), progress=False) is not None
+    assert given.count("kernels") == 1
 
 
 @pytest.mark.parametrize(("validation", "says"), [("test", True), ("next", False)])

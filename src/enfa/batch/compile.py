@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from enfa.atomic import check_writable
 from enfa.batch.chunks import in_chunks
 from enfa.batch.dataset import CompiledDataset
 from enfa.batch.file.corrupt import CorruptFileError
@@ -136,13 +137,14 @@ def compile_program(
             try:
                 return load_compiled(path, expect=wanted, policy=policy, cls=cls, needs=program.needs)
             except CorruptFileError as error:
-                raise CorruptFileError(f"{error}: delete it, and it is compiled again, or give another cache") from error
+                again = "give another cache, or delete it, if it is one that enfa has written: it is compiled again"
+                raise CorruptFileError(f"{error}: {again}") from error
+        check_writable(path)  # before it takes minutes to compile
     if looks:
         program = check_unshared(replace(program, unshared=end_of_sharing(*given, program)))
         key = key_of(policy, program, kind, key["dtype"], key["fingerprint"])
     compiled = compile_checked(key, graphs, edits, y, attr, policy, program, cls, ahead, progress, threads)
     if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
         compiled.save(path)
     return compiled
 

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from enfa.ahead import begin
-from enfa.cache import cache_folder
+from enfa.cache import kernel_folders
 from enfa.cli.training.settings import EPILOG, config_of
 from enfa.training.settings.config import Config
 from enfa.training.settings.kernels import groups_of
@@ -39,4 +39,5 @@ def warmup(
         for config in made:
             status.update(f"{config.name} …")
             console.print(f"{config.name}: {warm_up(config)}", markup=False, highlight=False, soft_wrap=True)
-    console.print(f"kept in {cache_folder()}", markup=False, highlight=False, soft_wrap=True)
+    kept = ", ".join(map(str, kernel_folders().values()))
+    console.print(f"kept in {kept}", markup=False, highlight=False, soft_wrap=True)

@@ -186,8 +186,10 @@ class TrainingModule(pl.LightningModule):
         return None
 
     def _made(self) -> tuple[int, int]:
+        """What changes when a step runs for the first time or is captured; where none is captured, with the very first."""
         assert self._step is not None
-        return self._step.eager_steps, sum(graph is not None for graph in self._step.captured.values())
+        eager = self._step.eager_steps
+        return eager if self._step.capture else min(eager, 1), sum(graph is not None for graph in self._step.captured.values())
 
     def on_train_epoch_end(self) -> None:
         self._after_first()
