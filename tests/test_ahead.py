@@ -29,7 +29,7 @@ def cold(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[
     monkeypatch.setenv("ENFA_CACHE", str(tmp_path))
     monkeypatch.setenv("ENFA_AHEAD", "1")
     monkeypatch.setattr(ahead, "GROUPS", {name: ahead.Group(name) for name in ahead.GROUPS})
-    monkeypatch.setattr(ahead, "_cores", lambda: 2)
+    monkeypatch.setattr(ahead, "cores", lambda: 2)
     yield told
     assert not any(group.begun for group in ahead.GROUPS.values())
 

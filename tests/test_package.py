@@ -42,7 +42,8 @@ def _imports(path: Path) -> set[str]:
                 found |= {f"enfa.{alias.name}" for alias in node.names}
             else:
                 found.add(node.module or "")
-    found -= {"enfa.__version__", "enfa.ahead", "enfa.atomic", "enfa.cache", "enfa.lazy", "enfa.memory"}  # of no part
+    of_no_part = ("__version__", "ahead", "atomic", "cache", "cores", "lazy", "memory")
+    found -= {f"enfa.{name}" for name in of_no_part}
     return {name for name in found if name == "enfa" or name.startswith("enfa.")}
 
 

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from enfa.cache import numba_folder
+from enfa.cores import cores
 
 __all__ = ["GROUPS", "Group", "begin", "kernels", "parsed", "ready", "shares"]
 
@@ -68,7 +69,7 @@ class Group:
     def mark(self) -> Path | None:
         """The file that marks them as compiled; None where they cannot be kept, or ``ENFA_AHEAD`` is 0."""
         folder = numba_folder()
-        if folder is None or os.environ.get("ENFA_AHEAD") == "0" or _cores() < 2:
+        if folder is None or os.environ.get("ENFA_AHEAD") == "0" or cores() < 2:
             return None
         if not sys.executable or getattr(sys, "frozen", False):  # a program that Python is built into
             return None
@@ -84,7 +85,7 @@ class Group:
             self.done = True
             return
         self.owner = os.getpid()
-        count = min(MOST, _cores(), len({kernel["name"] for kernel in kernels(self.name)}))
+        count = min(MOST, cores(), len({kernel["name"] for kernel in kernels(self.name)}))
         given = [os.path.abspath(path) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
         env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(LIST.parents[1]), *given]), "ENFA_AHEAD": "0"}
         # in a folder of ours, because Python would import whatever lies in the user's
@@ -134,11 +135,6 @@ def ready(*groups: str) -> None:
     for name in groups:
         if not GROUPS[name].done:
             GROUPS[name].ready()
-
-
-def _cores() -> int:
-    """Those that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _code(process: subprocess.Popen, deadline: float) -> int:

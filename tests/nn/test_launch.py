@@ -7,28 +7,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from absent_gpu import ABSENT_GPU
 
-# Kernels are compiled for a GPU that is not there, and launched by a driver that only notes what it is told.
-DRIVER = """
-import torch, triton, triton.language as tl
-from triton.backends.compiler import GPUTarget
-from triton.runtime import driver
-noted = []
-class Launcher:
-    def __init__(self, source, metadata): pass
-    def __call__(self, *args): noted.append(args)
-class Utils:
-    def get_device_properties(self, device): return {"max_shared_mem": 2**17, "warpSize": 32}
-    def load_binary(self, *args): return (1, 2, 10, 0, 1024)[: 5 if hasattr(triton, "knobs") else 4]
-    def unload_module(self, module): pass
-class Driver:
-    utils, launcher_cls = Utils(), Launcher
-    def get_current_target(self): return GPUTarget("cuda", 90, 32)
-    def get_current_device(self): return 0
-    def get_current_stream(self, device): return 7
-driver.set_active(Driver())
-torch._C._cuda_getDevice, torch._C._cuda_getCurrentRawStream = (lambda: 0), (lambda device: 7)
-
+DRIVER = ABSENT_GPU + """
 from enfa.nn.triton.launch import kernel
 
 @kernel(do_not_specialize=["rows"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ import torch
 from enfa.batch.sent import Sending, received
 from enfa.batch.shards.dataset import Compiled, ShardedDataset
 from enfa.batch.shards.reading.order import Cuts, Windows
+from enfa.cores import cores
 from enfa.edits import Subsample
 from enfa.graphs.numbers import whole
 from enfa.plan.derived.prepare import Needs, prepare
@@ -26,7 +26,7 @@ __all__ = ["Batches", "DataLoader", "default_workers"]
 
 def default_workers() -> int:
     """One process for every core but one, and at most 15."""
-    return max(1, min(15, len(os.sched_getaffinity(0)) - 1 if hasattr(os, "sched_getaffinity") else 1))
+    return max(1, min(15, cores() - 1))
 
 
 class _Plans(torch.utils.data.Dataset):

@@ -50,12 +50,12 @@ def _hidden() -> Iterator[None]:
 def _open_gpu() -> None:
     import torch
 
-    with suppress(Exception):  # whoever needs it will say what is wrong
+    with suppress(Exception):  # the run, which needs it, says what is wrong
         torch.empty(1, device="cuda")
 
 
 def import_training(gpu: bool = False) -> None:
-    """Import PyTorch, PyG, Lightning and torchmetrics. What fails here is imported, or fails, again by whoever needs it.
+    """Import PyTorch, PyG, Lightning and torchmetrics. What fails here is imported again, or fails, where it is needed.
 
     ``gpu``: meanwhile begin to use one, which the driver takes a second for.
     """

@@ -44,6 +44,6 @@ def _gone_through(model: nn.Module, plan: Plan, mixed: Callable[[], AbstractCont
             out = copy.deepcopy(model)(plan)
         if out.requires_grad:
             out.float().sum().backward()
-    except Exception:
+    except Exception:  # of whatever kind: models fail in many ways, and the step that follows fails in the same one
         return False
     return True

@@ -8,7 +8,6 @@ meanwhile), and nothing is computed: results hold whatever their memory held. Wh
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -20,6 +19,7 @@ import torch
 from torch.autograd import set_multithreading_enabled
 
 from enfa.cache import triton_in_folder
+from enfa.cores import cores
 
 __all__ = ["can_rehearse", "here", "rehearsal"]
 
@@ -67,13 +67,12 @@ def rehearsal(new: list[Any]) -> Iterator[None]:
 
     ``new``: a list that has those then that this process did not have. What cannot be compiled is left to the launch.
     """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     device = torch._C._cuda_getDevice()
     asked: dict[int, Any] = {}
     with (
         triton_in_folder(),
         set_multithreading_enabled(False),  # backward passes in this thread, too: launches of another one would be launches
-        ThreadPoolExecutor(min(THREADS, cores)) as pool,
+        ThreadPoolExecutor(min(THREADS, cores())) as pool,
     ):
         here.kernels = asked
         try:
