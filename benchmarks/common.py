@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,18 @@ def code(folder: str = "") -> str:
     """A fingerprint of the package, or of one folder of it, whatever git says."""
     files = sorted((ROOT / "src" / "enfa" / folder).rglob("*.py"))
     return hashlib.sha256(b"".join(p.read_bytes() for p in files)).hexdigest()[:8]
+
+
+def device() -> str:
+    """The GPU, asked for in another process: this one is to leave it alone."""
+    asked = [sys.executable, "-c", "import torch; print(torch.cuda.get_device_name() if torch.cuda.is_available() else 'CPU')"]
+    return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def cold_environment(folder: str | Path) -> dict[str, str]:
+    """For a process that finds no compiled kernel, and keeps those that it compiles in that folder."""
+    env = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "TRITON_CACHE_DIR")}
+    return env | {"ENFA_CACHE": f"{folder}/kernels", "CUDA_CACHE_PATH": f"{folder}/driver"}
 
 
 def show(title: str, columns: Sequence[str], lines: Sequence[Sequence[str]]) -> None:

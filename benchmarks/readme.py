@@ -189,7 +189,7 @@ def whole_figures(path: Path) -> str:
         return ""
     said = []
     for case, sides in sorted(json.loads(path.read_text())["cases"].items()):
-        ours, theirs = sides.get("enfa"), sides.get("esan")
+        ours, theirs = (run if run is None or "failed" not in run else None for run in map(sides.get, ("enfa", "esan")))
         if ours is None or "extrapolated" in ours:
             continue
         text = f"{case}, {ours['epochs']} epochs, {ours['seconds']:.0f} s"
@@ -197,11 +197,11 @@ def whole_figures(path: Path) -> str:
             whole, judged = theirs.get("extrapolated", theirs), ""
             if "extrapolated" in theirs:
                 of = f" of {theirs['part']:.0%} of the graphs" if theirs["part"] < 1 else ""
-                judged = f", judging by {theirs['epochs']} epochs{of}"
+                judged = f", judging by the fastest of {theirs['epochs']} epochs{of}"
             text += f" (ESAN's own loop: {_few_digits(whole['seconds'])} s{judged})"
         said.append(text)
     return (
-        "A whole training, from the command on, validations and test included, on the same GPU, with nothing kept of an "
+        "A whole training, from the command on, validations and test included, on such a GPU, with nothing kept of an "
         f"earlier run: {'; '.join(said)}. ESAN's network for molecules is wider inside, and its loop evaluates them on the "
         "training set, too ([memory, energy, scores](docs/gpu.md#a-whole-training-beside-esans-own))."
     )

@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from common import ROOT, code, show, stamp
+from common import ROOT, code, cold_environment, device, show, stamp
 from enfa.report.machine import machine
 
 CASES = {"peptides-func": "peptides-func-ds-nm", "moltox21": "ogbg-moltox21-ds-nm", "PROTEINS": "PROTEINS-ds-nm"}
@@ -52,19 +52,12 @@ def train(config: str, data: str, epochs: int, settings: list[str], env: dict[st
     return {"seconds": seconds, "until_last_line_s": said, "parts": record["parts"], "hardware": record["hardware"]}
 
 
-def device() -> str:
-    """The GPU, asked for in another process: this one is to leave it alone."""
-    asked = [sys.executable, "-c", "import torch; print(torch.cuda.get_device_name() if torch.cuda.is_available() else 'CPU')"]
-    return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
-
-
 def both(config: str, args: argparse.Namespace) -> dict[str, Any]:
     """The same command twice, beginning with empty folders."""
     for folder in (ROOT / "src").rglob("__pycache__"):
         shutil.rmtree(folder, ignore_errors=True)
     with tempfile.TemporaryDirectory() as kept:
-        env = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "TRITON_CACHE_DIR")}
-        env |= {"ENFA_CACHE": f"{kept}/kernels", "CUDA_CACHE_PATH": f"{kept}/driver"}
+        env = cold_environment(kept)
         settings = [f"cache={kept}/compiled", *args.settings]
         return {state: train(config, args.data, args.epochs, settings, env) for state in ("cold", "warm")}
 

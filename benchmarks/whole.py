@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import resource
 import statistics
 import subprocess
@@ -26,7 +25,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from common import ROOT, code, stamp
+from common import ROOT, code, cold_environment, device, stamp
 from enfa.report.machine import machine
 
 # config, and epochs of a whole run
@@ -81,11 +80,11 @@ class Watch:
         }
 
 
-def watched(command: list[str], minutes: float, **env: str) -> dict[str, Any]:
+def watched(command: list[str], minutes: float, env: dict[str, str] | None = None) -> dict[str, Any]:
     """A process, until it ends or its minutes are over."""
     watch, begin = Watch(), time.perf_counter()
     try:
-        done = subprocess.run(command, timeout=60 * minutes, capture_output=True, text=True, env={**os.environ, **env})
+        done = subprocess.run(command, timeout=60 * minutes, capture_output=True, text=True, env=env)
         failed = None if done.returncode == 0 else (done.stderr.strip().splitlines() or ["?"])[-1][:200]
     except subprocess.TimeoutExpired:
         failed = f"stopped after {minutes} minutes"
@@ -122,7 +121,7 @@ def ours(args: argparse.Namespace, case: str, epochs: int, out: Path) -> dict[st
         f"out={out}",
         "--no-progress",
     ]
-    found = watched(command, args.minutes, ENFA_CACHE=str(out / "kernels"))  # of which none is compiled so far
+    found = watched(command, args.minutes, cold_environment(out))
     if "failed" not in found:
         record = json.loads(next(out.rglob("result.json")).read_text())
         found |= {"score": record["test"] or record["valid"], "parts": record["parts"], "metric": record["metric"]}
@@ -156,7 +155,7 @@ def main() -> None:
         return
     path = args.out / "whole.json"
     result: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"cases": {}}
-    about = {**machine(), "date": stamp()["date"], "code": code()}
+    about = {"device": device(), **machine(), "date": stamp()["date"], "code": code()}
     result["about"] = about
     for case in args.cases:
         epochs = min(args.epochs or CASES[case][1], CASES[case][1])

@@ -70,9 +70,10 @@ def whole(found: dict[str, Any]) -> list[str]:
         "## A whole training, beside ESAN's own",
         "",
         "The authors' own loop and network on the same graphs, split, batches and epochs as `enfa train` with the config of "
-        "the same dataset, node marking, one after the other on one GPU, by `benchmarks/whole.py`; ours with no kernel "
+        "the same dataset, node marking, each alone on a GPU of the kind above, by `benchmarks/whole.py`; ours with no kernel "
         "compiled before. On molecules ESAN evaluates on the training set, too, after every epoch, and its network is wider "
-        "inside. Where not all was measured, seconds are extrapolated, memory is that of the part, and there is no score. "
+        "inside. Where not all was measured, seconds are extrapolated from the fastest epoch, memory "
+        "is that of the part, and there is no score. "
         "Memory is the most that the whole GPU (PyTorch's reserves included), or the largest process, had in use; batches are "
         "made by 15 processes here, and by none beside its own in ESAN's loop. Joules are the GPU's, as its driver tells. "
         "PROTEINS is one fold, and its score the best on the test fold. Rows that are missing were not measured.",
@@ -82,16 +83,18 @@ def whole(found: dict[str, Any]) -> list[str]:
         _run(case, {"enfa": "here", "esan": "ESAN's"}[side], run)
         for case, sides in sorted(found["cases"].items())
         for side, run in sorted(sides.items())
+        if "failed" not in run
     ]
     return lines + table(["", "", "epochs", "seconds", "measured", "GPU GB", "host GB", "kJ", "score, %"], body, texts=2)
 
 
 def _run(case: str, side: str, run: dict[str, Any]) -> list[str]:
     guessed = run.get("extrapolated")
-    memory = [f"{run['gpu_gb']:.1f}", f"{run['host_gb']:.1f}"]
+    memory = [f"{run[name]:.1f}" if name in run else "–" for name in ("gpu_gb", "host_gb")]
     if guessed is None:
         whole = [str(run["epochs"]), f"{run['seconds']:,.0f}", "all"]
-        return [case, side, *whole, *memory, f"{run['joules'] / 1e3:.1f}", f"{100 * run['score']:.1f}"]
+        joules = f"{run['joules'] / 1e3:.1f}" if "joules" in run else "–"
+        return [case, side, *whole, *memory, joules, f"{100 * run['score']:.1f}"]
     part = f", {run['part']:.0%} of the graphs" * (run["part"] < 1)
     whole = [str(guessed["epochs"]), f"about {float(format(guessed['seconds'], '.2g')):,.0f}", f"{run['epochs']} epochs{part}"]
     return [case, side, *whole, *memory, "–", "–"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ __all__ = ["Batches", "DataLoader", "default_workers"]
 
 def default_workers() -> int:
     """One process for every core but one, and at most 15."""
-    return max(1, min(15, cores() - 1))
+    return max(1, min(15, cores() - 1 if hasattr(os, "fork") else 1))  # where none is forked, each imports PyTorch anew
 
 
 class _Plans(torch.utils.data.Dataset):

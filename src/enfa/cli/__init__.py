@@ -39,6 +39,6 @@ def _leave(code: int) -> None:
         threading._shutdown()  # type: ignore[attr-defined] # waits for threads, as Python does
         atexit._run_exitfuncs()
         for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, ValueError):  # one that nothing reads any more
+            with suppress(BrokenPipeError, ValueError):  # one that nothing reads any more, or that is closed
                 stream.flush()
         os._exit(code)
