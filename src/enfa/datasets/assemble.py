@@ -1,12 +1,14 @@
 """From flat arrays to a benchmark: what the labels are, and how many categories the columns have."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import torch
 
 from enfa.datasets.benchmark import REGRESSION, Benchmark, Channels, Level, Metric, Task
 from enfa.datasets.flat import FlatGraphs
+from enfa.graphs.unopened import Arrays, Unopened
 
 __all__ = ["METRICS", "assemble", "channels_of", "labels_from"]
 
@@ -47,6 +49,7 @@ def assemble(
     if mean is not None or std is not None:
         mean, std = (np.full(outputs, d) if v is None else v for v, d in ((mean, 0.0), (std, 1.0)))
         labels = ((y.reshape(labels.shape) - mean) / std).astype(np.float32)
+    given = torch.from_numpy(labels)
     called = None
     if task == "multiclass" and num_outputs is None:
         called = tuple(str(value) for value in np.unique(y).tolist())
@@ -56,7 +59,7 @@ def assemble(
         edge_kinds = channels_of(flat.source, "edge_attr", flat.edge_attr, edge_channels)
     return Benchmark(
         name=name,
-        graphs=flat.graphs(torch.from_numpy(labels), level),
+        graphs=flat.graphs(given, level) if level == "node" else Unopened((), Arrays(flat, given), partial(flat.graphs, given)),
         metric=metric or METRICS[task],
         task=task,
         num_outputs=outputs,

@@ -1,6 +1,6 @@
 """What a dataset is to the rest of the package: graphs, and how a model on them is scored."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableSequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
@@ -10,6 +10,7 @@ import torch
 from torch_geometric.data import Data
 
 from enfa.datasets.folds import stratified_folds
+from enfa.graphs.unopened import unopened
 
 __all__ = ["REGRESSION", "Benchmark", "Channels", "Level", "Metric", "Task"]
 
@@ -49,7 +50,7 @@ class Benchmark:
     """
 
     name: str
-    graphs: list[Data] = field(repr=False)
+    graphs: MutableSequence[Data] = field(repr=False)
     metric: Metric
     task: Task
     num_outputs: int
@@ -149,14 +150,20 @@ class Benchmark:
             return np.zeros(len(self), dtype=np.int64)
         return np.nan_to_num(self.labels[:, 0], nan=2.0).astype(np.int64)
 
-    def _checked_labels(self) -> np.ndarray:
+    def _labels(self) -> np.ndarray:
+        arrays = unopened(self.graphs)
+        if arrays is not None and arrays.y.shape[1:] == (() if self.task == "multiclass" else (self.num_outputs,)):
+            return arrays.y.numpy().copy()
         for position, graph in enumerate(self.graphs):
             rows = 1 if self.level == "graph" else graph.num_nodes
             want = (rows,) if self.task == "multiclass" else (rows, self.num_outputs)
             if graph.y is None or graph.y.shape != want:
                 got = None if graph.y is None else tuple(graph.y.shape)
                 raise ValueError(f"{self.name}: expected graph {position} to have y of shape {want}, got {got}")
-        labels = torch.cat([graph.y for graph in self.graphs]).numpy()
+        return torch.cat([graph.y for graph in self.graphs]).numpy()
+
+    def _checked_labels(self) -> np.ndarray:
+        labels = self._labels()
         if self.task == "multiclass":
             wrong = (labels < 0) | (labels >= self.num_outputs)
             allowed = f"a class from 0 to {self.num_outputs - 1}"

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from enfa.graphs.labels import in_type_of
+from enfa.graphs.unopened import unopened
 
 __all__ = ["added_attributes", "graph_attributes"]
 
@@ -43,6 +44,8 @@ def graph_attributes(graphs: Sequence[Data], names: Collection[str] | None = Non
     has a number for each node, or for each edge, of all graphs is left alone, and so is what some graphs lack or have in
     another shape. ``names``: these and no others, whatever their lengths.
     """
+    if names is None and unopened(graphs) is not None:  # they have none
+        return {}
     given: Any = graphs[0]
     chosen = [name for name in given.to_dict() if name not in _OTHERS] if names is None else list(names)
     found: dict[str, list[Tensor]] = {name: [] for name in chosen}

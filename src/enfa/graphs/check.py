@@ -9,6 +9,7 @@ from torch_geometric.data import Batch, Data
 
 from enfa.graphs.graphset import GraphSet
 from enfa.graphs.layout import laid_out
+from enfa.graphs.unopened import checked, unopened
 
 __all__ = ["check_graphs", "check_sequence"]
 
@@ -116,6 +117,8 @@ def check_graphs(graphs: Sequence[Data], first: int = 0) -> GraphSet:
     check_sequence(graphs)
     if len(graphs) == 0:
         raise ValueError("Expected at least one graph, got an empty list")
+    if (arrays := unopened(graphs)) is not None:
+        return checked(arrays.flat, first)
     xs, attrs, edges, categories, first_cat = [], [], [], None, None
     for position, data in enumerate(graphs, first):
         if not isinstance(data, Data):

@@ -37,12 +37,12 @@ def laid_out(
 
 def check_arrays(name: str, array: np.ndarray, counts: np.ndarray, first: int = 0) -> np.ndarray:
     """Features of many graphs, ``counts[g]`` rows for graph g: finite numbers, or categories from 0 on."""
-    wrong = ~np.isfinite(array) if array.dtype.kind == "f" else array < 0
+    floats = array.dtype.kind == "f"
+    wrong = ~np.isfinite(array) if floats else array < 0
     if wrong.any():
-        row = int(np.argmax(wrong.any(axis=1)))
-        graph = first + int(np.searchsorted(np.cumsum(counts), row, side="right"))
-        what = (
-            "to be finite, got NaN or inf" if array.dtype.kind == "f" else f"categorical values to be >= 0, got {array.min()}"
-        )
-        raise ValueError(f"graph {graph}: Expected '{name}' {what}")
-    return array + 0.0 if array.dtype.kind == "f" else array  # -0.0 and 0.0 are one value
+        after = np.cumsum(counts)
+        graph = int(np.searchsorted(after, int(np.argmax(wrong.any(axis=1))), side="right"))
+        own = array[after[graph] - counts[graph] : after[graph]]
+        got = f"be finite, got NaN or inf (shape {list(own.shape)})" if floats else f"be >= 0, got {own.min()}"
+        raise ValueError(f"graph {first + graph}: Expected '{name}' {'' if floats else 'categorical values '}to {got}")
+    return array + 0.0 if floats else array  # -0.0 and 0.0 are one value

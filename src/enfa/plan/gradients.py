@@ -14,6 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from enfa.graphs import GraphSet
+from enfa.graphs.unopened import unopened
 
 __all__ = ["NAMES", "connected", "needing", "numbered", "refuse_gradients"]
 
@@ -22,6 +23,8 @@ NAMES = ("x", "edge_attr")
 
 def needing(graphs: Sequence[Data]) -> list[str]:
     """Which of :data:`NAMES` some graph has with ``requires_grad``; none where PyTorch records no gradients."""
+    if unopened(graphs) is not None:
+        return []
     return [name for name in NAMES if torch.is_grad_enabled() and any(_needs(data, name) for data in graphs)]
 
 

@@ -2,6 +2,10 @@
 
 import subprocess
 import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
 
 SCRIPT = """
 import sys
@@ -22,3 +26,65 @@ assert float(metric.compute()) == 1.0
 
 def test_packages_that_nothing_uses_are_not_imported() -> None:
     subprocess.run([sys.executable, "-c", SCRIPT], check=True)
+
+
+DYNAMO = """
+import sys
+from enfa.cli.training.imports import import_training
+import_training()
+import torch
+stand_in = sys.modules["torch._dynamo"]
+assert type(stand_in).__name__ == "_StandIn" and torch._dynamo is stand_in
+"""
+
+WANTED = {
+    "nothing, by an optimiser": """
+weight = torch.nn.Parameter(torch.ones(2))
+optimiser = torch.optim.Adam([weight], lr=0.5)
+weight.sum().backward()
+optimiser.step()
+optimiser.load_state_dict(optimiser.state_dict())
+assert 0.49 < float(weight[0]) < 0.51 and sys.modules["torch._dynamo"] is stand_in
+""",
+    "compiling": """
+assert torch.compile(lambda x: x * 2, backend="eager")(torch.ones(2)).tolist() == [2, 2]
+assert isinstance(torch.compile(torch.nn.Linear(2, 2)), torch._dynamo.OptimizedModule)
+""",
+    "an attribute": "assert stand_in.config is torch._dynamo.config and torch._dynamo is not stand_in",
+    "a part": """
+from torch._dynamo.utils import counters
+import torch._dynamo.backends.registry as registry
+import torch._dynamo.utils as utils
+assert utils.counters is counters and torch._dynamo.utils is utils and registry.__spec__.origin
+assert torch._dynamo is sys.modules["torch._dynamo"] is not stand_in
+""",
+    "a part that is not there": """
+try:
+    import torch._dynamo.nothing
+except ModuleNotFoundError as error:
+    assert "torch._dynamo.nothing" in str(error)
+else:
+    raise AssertionError
+""",
+}
+
+
+@pytest.mark.parametrize("wanted", WANTED)
+def test_the_compiler_is_imported_when_it_is_wanted(wanted: str) -> None:
+    subprocess.run([sys.executable, "-c", DYNAMO + WANTED[wanted]], check=True)
+
+
+def test_training_wants_no_compiler(tmp_path: Path) -> None:
+    data = tmp_path / "two.npz"
+    once = {"num_nodes": [3] * 40, "num_edges": [2] * 40, "edges": [[0, 1], [1, 2]] * 40, "y": [0, 1] * 20}
+    np.savez(data, **{name: np.array(value) for name, value in once.items()})
+    train = f"""
+import gc
+assert gc.isenabled() and gc.get_freeze_count()
+from enfa.training import fit
+settings = {{"dataset": {str(data)!r}, "out": {str(tmp_path)!r}, "epochs": 2, "accelerator": "cpu", "name": "two"}}
+from enfa.training.settings.config import Config
+assert fit(Config(**settings), progress=False).epochs == 2
+assert sys.modules["torch._dynamo"] is stand_in
+"""
+    subprocess.run([sys.executable, "-c", DYNAMO + train], check=True)

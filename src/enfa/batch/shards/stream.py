@@ -15,8 +15,8 @@ from torch_geometric.data import Batch, Data
 from enfa.graphs import GraphSet, check_graphs
 from enfa.graphs.attributes import graph_attributes
 from enfa.graphs.labels import labels
-from enfa.graphs.layout import check_arrays, laid_out
 from enfa.graphs.numbers import whole
+from enfa.graphs.unopened import checked
 from enfa.plan.gradients import refuse_gradients
 
 __all__ = ["SIZE", "Block", "Deferred", "Flat", "Raw", "blocks", "shard_sizes"]
@@ -150,9 +150,7 @@ def _checked(graphs: list[Data], first: int, names: list[str] | None) -> Block:
 
 
 def _from_flat(flat: Any, y: np.ndarray | None, first: int) -> Block:
-    x = check_arrays("x", flat.x, flat.num_nodes, first)
-    attr = None if flat.edge_attr is None else check_arrays("edge_attr", flat.edge_attr, flat.num_edges, first)
-    graphs = laid_out(flat.num_nodes, flat.num_edges, flat.edges.T, x, attr, first=first)
+    graphs = checked(flat, first)
     if y is not None and y.ndim == 2 and y.shape[1] == 0:
         raise ValueError(f"Expected labels of at least one column, got {list(y.shape)}")
     return Block(graphs, None if y is None else torch.from_numpy(np.ascontiguousarray(y)), {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -22,7 +23,7 @@ from enfa.expressiveness import power as measure
 __all__ = ["graphs_of", "power"]
 
 
-def graphs_of(dataset: str, root: Path) -> tuple[str, list[Data], tuple[str, ...] | None]:
+def graphs_of(dataset: str, root: Path) -> tuple[str, Sequence[Data], tuple[str, ...] | None]:
     """Name, graphs and, of BREC, the category of each pair: of a benchmark, or of a file of graphs, labelled or not."""
     if dataset == "BREC":
         data = load_brec(root)
