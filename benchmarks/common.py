@@ -9,7 +9,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +76,9 @@ def device() -> str:
     return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def cold_environment(folder: str | Path) -> dict[str, str]:
+def cold_environment(folder: str | Path, given: Mapping[str, str] = os.environ) -> dict[str, str]:
     """For a process that finds no compiled kernel, and keeps those that it compiles in that folder."""
-    env = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "TRITON_CACHE_DIR")}
+    env = {k: v for k, v in given.items() if k not in ("NUMBA_CACHE_DIR", "TRITON_CACHE_DIR")}
     return env | {"ENFA_CACHE": f"{folder}/kernels", "CUDA_CACHE_PATH": f"{folder}/driver"}
 
 

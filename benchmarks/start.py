@@ -6,6 +6,7 @@
 *Warm*: the same command again. Both are whole processes by a clock on the wall, from the start of Python to its end, test
 included. The line *import* is what ``python -c "import torch"`` takes, the middle of three, which neither can do without. On a
 machine that was just started the first process reads PyTorch from the disk, so one runs before all others and is noted apart.
+Bytecode of Python and of installed packages is there in all runs, as pip leaves it, and as some images of containers do not.
 FOLDER holds the datasets as .npz files. Writes start.json after each run and prints a table.
 """
 
@@ -18,6 +19,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import time
 from pathlib import Path
@@ -52,12 +54,20 @@ def train(config: str, data: str, epochs: int, settings: list[str], env: dict[st
     return {"seconds": seconds, "until_last_line_s": said, "parts": record["parts"], "hardware": record["hardware"]}
 
 
-def both(config: str, args: argparse.Namespace) -> dict[str, Any]:
-    """The same command twice, beginning with empty folders."""
-    for folder in (ROOT / "src").rglob("__pycache__"):
-        shutil.rmtree(folder, ignore_errors=True)
+def with_bytecode(folder: str) -> dict[str, str]:
+    """An environment in which all that is installed has its bytecode, in that folder."""
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | {"PYTHONPYCACHEPREFIX": folder}
+    places = {sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")}
+    command = [sys.executable, "-m", "compileall", "-q", "-j", "0", *places]
+    subprocess.run(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # templates do not compile
+    return env
+
+
+def both(config: str, args: argparse.Namespace, given: dict[str, str]) -> dict[str, Any]:
+    """The same command twice, beginning with empty folders, and without bytecode of ours."""
+    shutil.rmtree(Path(given["PYTHONPYCACHEPREFIX"]) / str(ROOT / "src").lstrip("/"), ignore_errors=True)
     with tempfile.TemporaryDirectory() as kept:
-        env = cold_environment(kept)
+        env = cold_environment(kept, given)
         settings = [f"cache={kept}/compiled", *args.settings]
         return {state: train(config, args.data, args.epochs, settings, env) for state in ("cold", "warm")}
 
@@ -71,7 +81,9 @@ def main() -> None:
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="settings of enfa train")
     args = parser.parse_args()
     path = args.out / "start.json"
-    importing = [seconds_of([sys.executable, "-c", "import torch"], dict(os.environ))[0] for _ in range(4)]
+    bytecode = tempfile.TemporaryDirectory()
+    env = with_bytecode(bytecode.name)
+    importing = [seconds_of([sys.executable, "-c", "import torch"], env)[0] for _ in range(4)]
     result: dict[str, Any] = {
         "about": {"device": device(), **machine(), "date": stamp()["date"], "code": code()},
         "epochs": args.epochs, "settings": args.settings,
@@ -79,7 +91,7 @@ def main() -> None:
     }  # fmt: skip
     path.parent.mkdir(parents=True, exist_ok=True)
     for case in args.cases:
-        result["cases"][case] = both(CASES[case], args)
+        result["cases"][case] = both(CASES[case], args, env)
         print(case, result["cases"][case], flush=True)
         path.write_text(json.dumps(result, indent=1) + "\n")
     show(

@@ -54,7 +54,9 @@ def started(found: dict[str, Any]) -> list[str]:
     ]
     body = [
         [
-            case, state, *(f"{run['parts'][name]:.1f}" if name in run["parts"] else "–" for name in names),
+            case,
+            state,
+            *(f"{run['parts'][name]:.1f}" if name in run["parts"] else "–" for name in names),
             f"{run['seconds']:.0f}",
         ]
         for case, runs in found["cases"].items()

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from absent_gpu import ABSENT_GPU
 
-DRIVER = ABSENT_GPU + """
+DRIVER = (
+    ABSENT_GPU
+    + """
 from enfa.nn.triton.launch import kernel
 
 @kernel(do_not_specialize=["rows"])
@@ -25,6 +27,7 @@ def launch(how, x, rows=5, scale=3, **more):
 def known():
     return sum(len(found.known) for found in double._launches.values())
 """
+)
 TESTS = {
     "the same arguments": """
 x = torch.zeros(64)

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from absent_gpu import ABSENT_GPU
 
-SCRIPT = ABSENT_GPU + """
+SCRIPT = (
+    ABSENT_GPU
+    + """
 import sys
 from contextlib import nullcontext
 import enfa
@@ -27,6 +29,7 @@ for module in list(sys.modules.values()):
 if not can_rehearse():
     sys.exit(77)
 """
+)
 TESTS = {
     "all kernels, and nothing else": """
 before, state = {k: v.clone() for k, v in model.state_dict().items()}, torch.get_rng_state()

@@ -111,7 +111,9 @@ class PackedLoader:
         self.buckets = Buckets(lean_plan(compiled, g, needs) for g in self._sample())
         self.unpadded = 0  # batches so far that no bucket held
         workers = num_workers if "fork" in multiprocessing.get_all_start_methods() else 0
-        self.num_workers = min(workers, 2 * len(self) if sampled.shuffle else len(self))  # which go on with the next epoch
+        # they go on with the next epoch; where blocks are kept there is none, and starting one takes as long as some batches
+        once = len(self) * self.buckets.nbytes <= self.keep
+        self.num_workers = min(workers, -(-len(self) // 4) if once else 2 * len(self) if sampled.shuffle else len(self))
         places = self.num_workers * _AHEAD + _HELD + 1
         if self.num_workers:  # as many for each
             places = -(-places // self.num_workers) * self.num_workers

@@ -137,16 +137,16 @@ class Workers:
         return RuntimeError(f"A process that makes batches ended (exit code {code}): is there too little memory?")
 
     def close(self) -> None:
-        """Let the processes end. They finish what they are at."""
+        """End the processes, whatever they are at: they share nothing but the ring, whose contents nobody wants any more."""
         if not self.processes:
             return
         for pipe in (self._tasks, self._results, *self._places):
             _OPEN.discard(pipe)
             os.close(pipe)
         for process in self.processes:
+            process.kill()
+        for process in self.processes:
             process.join(5)
-            if process.is_alive():
-                process.terminate()
         self.processes = []
 
     def __del__(self) -> None:

@@ -7,7 +7,6 @@ is not to be; nothing here compiles any. A stand-in answers both, and makes way 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -25,8 +24,11 @@ class OptimizedModule:
 
 
 class _StandIn(ModuleType):
-    __path__: Sequence[str] = []  # so that parts of it are looked for, and _Parts finds them
     OptimizedModule = OptimizedModule
+
+    def __init__(self) -> None:
+        super().__init__(_NAME)
+        self.__path__ = []  # so that parts of it are looked for, and _Parts finds them
 
     @staticmethod
     def disable(fn: Any = None, *_: Any, **__: Any) -> Any:
@@ -81,6 +83,6 @@ def _real() -> ModuleType:
 def without_dynamo() -> None:
     """From here on, until more is wanted of it. PyTorch is imported."""
     if _NAME not in sys.modules:
-        sys.modules[_NAME] = _StandIn(_NAME)
+        sys.modules[_NAME] = _StandIn()
         sys.modules["torch"]._dynamo = sys.modules[_NAME]  # type: ignore[attr-defined]
         sys.meta_path.insert(0, _PARTS)

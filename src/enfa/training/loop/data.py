@@ -65,11 +65,12 @@ class Batches(pl.LightningDataModule):
             assert isinstance(self.compiled, CompiledDataset), "the subgraphs of one graph are in no shards"
             chosen = self.labels, self.split[part]
             return SubgraphLoader(self.compiled, *chosen, c.batch_size, part == "train", c.seed, workers(c), needs)
+        few = min(workers(c), -(-len(self.split[part]) // (4 * c.batch_size)))  # for one pass
         return DataLoader(
             self.compiled,
             c.batch_size,
             shuffle=part == "train",
-            num_workers=workers(c),
+            num_workers=few if part == "test" else workers(c),
             max_rows=c.max_rows,
             seed=c.seed,
             graphs=self.split[part],
