@@ -22,6 +22,7 @@ RUNS = {
     "rows": ROWS,
     "batches": ("gine marking packed", "gine edge deletion packed"),
     "cut": ("gin marking packed", "gin node deletion packed"),
+    "file": ("gin marking file", "gine edge deletion file"),
 }
 
 
@@ -44,10 +45,14 @@ def called(run: str) -> list[dict[str, Any]]:
     edges = {"edge_channels": [3]} if "gine" in run else {}
     model = kind([3], 8, 2, 3, run.split()[0], **edges)
     compiled = enfa.compile(graphs, policy, model, progress=False)
+    if "file" in run:
+        with tempfile.TemporaryDirectory() as folder:
+            compiled.save(f"{folder}/file.enfa")
+            enfa.load_compiled(f"{folder}/file.enfa")
     if "packed" in run:
         for shuffle in (True, False):
             list(PackedLoader(compiled, None, 8, shuffle))
-    for plan in enfa.DataLoader(compiled, 8, shuffle=True):
+    for plan in enfa.DataLoader(compiled, 8, shuffle=True) if "file" not in run else ():
         model(plan).sum().backward()
     found = []
     for name, module in list(sys.modules.items()):
@@ -68,8 +73,8 @@ def written(kind: Any) -> str | list[Any] | dict[str, Any]:
     if isinstance(kind, types.Array) and isinstance(kind.dtype, types.Record):
         return {"fields": as_dtype(kind.dtype).descr, "dimensions": kind.ndim}
     if isinstance(kind, types.Array):
-        assert (kind.layout, kind.mutable, kind.aligned) == ("C", True, True), kind
-        return f"{kind.dtype}[{kind.ndim}]"
+        assert kind.layout in "CA" and kind.aligned, kind
+        return f"{kind.dtype}[{kind.ndim}]" + " apart" * (kind.layout == "A") + " read" * (not kind.mutable)
     return str(kind)
 
 
@@ -92,12 +97,12 @@ def _process(*arguments: str) -> Any:
 
 
 def common() -> list[dict[str, Any]]:
-    """What all runs of a group have called, but for kernels of the first one, with whatever types: the machine code of one
-    kernel lies in one folder, into which two processes must not write at the same time."""
+    """What all runs of a group have called, but for kernels of one that may be begun beside it, with whatever types: the
+    machine code of one kernel lies in one folder, into which two processes must not write at the same time."""
     found: list[dict[str, Any]] = []
     for group, runs in RUNS.items():
         called = set.intersection(*({json.dumps(kernel) for kernel in _process("called", run)} for run in runs))
-        names = {kernel["name"] for kernel in found if kernel["for"] == "rows"}
+        names = {kernel["name"] for kernel in found if kernel["for"] == "rows" or group == "file"}
         every = [{**json.loads(text), "for": group} for text in sorted(called)]
         found += [kernel for kernel in every if kernel["name"] not in names]
     return found

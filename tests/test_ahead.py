@@ -1,5 +1,6 @@
 import inspect
 import json
+import os
 import runpy
 import shutil
 import subprocess
@@ -7,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from enfa import ahead
@@ -36,7 +38,7 @@ def cold(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[
 
 @pytest.mark.parametrize("group", ahead.GROUPS)
 def test_every_kernel_is_in_one_share_with_all_its_types(group: str) -> None:
-    for count in (1, 2, 5):
+    for count in (1, 2, 4):
         found = ahead.shares(group, count)
         assert sorted(str(k) for share in found for k in share) == sorted(map(str, ahead.kernels(group))) and all(found)
         names = [{kernel["name"] for kernel in share} for share in found]
@@ -46,6 +48,7 @@ def test_every_kernel_is_in_one_share_with_all_its_types(group: str) -> None:
 def test_no_two_processes_write_the_code_of_one_kernel(cold: Callable[[str], Path]) -> None:
     names = {group: {kernel["name"] for kernel in ahead.kernels(group)} for group in ahead.GROUPS}
     assert not names["rows"] & (names["batches"] | names["cut"]) and names["batches"] & names["cut"]
+    assert not names["file"] & set.union(*(names[group] for group in names if group != "file"))
     cold("true")
     ahead.begin("batches", "cut")  # which have some in common: one of them is begun
     assert ahead.GROUPS["cut"].begun and not ahead.GROUPS["batches"].begun
@@ -93,6 +96,26 @@ def test_a_run_on_a_gpu_asks_for_more(conv: str, group: str, monkeypatch: pytest
     assert settings.groups_of(Config(dataset="CSL", conv=conv, accelerator="cpu")) == ()
     monkeypatch.setattr(settings, "DRIVER", tmp_path / "none")
     assert settings.groups_of(Config(dataset="CSL", conv=conv)) == ()
+
+
+@pytest.mark.parametrize("place", ["cache", "shards"])
+def test_a_run_that_keeps_rows_asks_for_files(place: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(settings, "DRIVER", tmp_path / "none")
+    assert settings.groups_of(Config(dataset="CSL", **{place: "kept"})) == ("file",)  # type: ignore[arg-type]
+
+
+def test_a_run_that_finds_its_rows_compiles_nothing(tmp_path: Path) -> None:
+    """The run that writes them has compiled what reads them."""
+    data, kept = tmp_path / "paths.npz", tmp_path / "kernels"
+    once = {"num_nodes": [4] * 40, "num_edges": [3] * 40, "edges": [[0, 1], [1, 2], [2, 3]] * 40, "y": [0, 1] * 20}
+    np.savez(data, **{name: np.array(value) for name, value in once.items()})
+    found = []
+    for run in ("first", "second"):
+        given = [str(data), f"out={tmp_path / run}", f"cache={tmp_path / 'rows'}", "epochs=1", "accelerator=cpu"]
+        env = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"} | {"ENFA_CACHE": str(kept), "ENFA_AHEAD": "1"}
+        subprocess.run([sys.executable, "-m", "enfa", "train", *given, "--no-progress"], env=env, check=True)
+        found.append({path.name for path in kept.rglob("*.nbc")})
+    assert found[0] and found[0] == found[1]
 
 
 def test_processes_that_fail_are_no_error(cold: Callable[[str], Path]) -> None:

@@ -2,7 +2,8 @@
 
 Most runs need the same two dozen kernels, which take a quarter of a minute to compile one after the other. So where they are
 not kept yet, processes of their own compile them, while this one imports PyTorch; and it waits for them before it builds its
-first rows. Training on a GPU needs some more, later: those of another group, which is waited for where batches are first made.
+first rows. Keeping them in a file, and training on a GPU, needs some more, later: those of other groups, which are waited for
+where files are first written or read, and where batches are first made.
 What they do not compile is compiled when it is called, as ever. ``ahead.json`` has the kernels with the types they are called
 with, the seconds each took, and what they are for: benchmarks/kernels.py writes it. ``ENFA_AHEAD=0`` starts no processes.
 Nothing here needs PyTorch.
@@ -116,8 +117,8 @@ class Group:
             process.terminate()
 
 
-# finding rows; batches for captured steps; such batches of models like GIN, which are cut and not sliced
-GROUPS = {name: Group(name) for name in ("rows", "batches", "cut")}
+# finding rows; files of these; batches for captured steps; such batches of models like GIN, which are cut and not sliced
+GROUPS = {name: Group(name) for name in ("rows", "file", "batches", "cut")}
 
 
 def begin(*groups: str) -> None:
@@ -161,7 +162,8 @@ def shares(group: str, count: int) -> list[list[dict[str, Any]]]:
 
 
 def parsed(given: str | list[Any] | dict[str, Any]) -> Any:
-    """numba's type of ``"int64"``, ``"int32[2]"`` (an array of two dimensions), ``"none"``, ``[a named tuple, *types]``, or
+    """numba's type of ``"int64"``, ``"int32[2]"`` (an array of two dimensions; ``"int32[2] read"``: one that is read only;
+    ``"int32[1] apart"``: one with something between its entries), ``"none"``, ``[a named tuple, *types]``, or
     ``{"fields": ..., "dimensions": ...}`` (an array of records)."""
     from numba import from_dtype, types
 
@@ -171,9 +173,10 @@ def parsed(given: str | list[Any] | dict[str, Any]) -> Any:
 
     if isinstance(given, list):
         return types.BaseTuple.from_types(tuple(map(parsed, given[1:])), _found(given[0]))
-    name, _, dimensions = given.partition("[")
+    name, _, rest = given.partition("[")
     kind = getattr(types, {"bool": "boolean"}.get(name, name))
-    return types.Array(kind, int(dimensions[:-1]), "C") if dimensions else kind
+    dimensions, _, how = rest.partition("]")
+    return types.Array(kind, int(dimensions), "A" if "apart" in how else "C", "read" in how) if dimensions else kind
 
 
 def _found(name: str) -> Any:

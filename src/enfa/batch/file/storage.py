@@ -19,6 +19,7 @@ import torch
 from safetensors.numpy import save
 
 from enfa import edits as own
+from enfa.ahead import ready
 from enfa.atomic import write_atomically
 from enfa.batch.dataset import CompiledDataset
 from enfa.batch.file.check import check_arrays, check_shapes, graphs_from
@@ -76,6 +77,7 @@ def _arrays(compiled: CompiledDataset) -> dict[str, np.ndarray]:
 def _image(compiled: CompiledDataset) -> tuple[bytes, dict[str, int]]:
     """The file's bytes without the trailer, and the packed size of every array."""
     packed, how = {}, {}
+    ready("file")  # the kernels
     with _each(_LITTLE) as each:
         for name, array in _arrays(compiled).items():
             small = name.endswith((".length", ".b", ".count"))  # small numbers without an order: differences would not help
@@ -175,6 +177,7 @@ def _unpacked(
     """``tables``: where the arrays of some tables of keys belong."""
     rooms = {f"{name}.{part}": room for name, table in (tables or {}).items() for part, room in table.halves().items()}
     found = {}
+    ready("file")
     with _each(sum(data.nbytes for data in packed.values())) as each:
         for name, data in packed.items():
             try:

@@ -67,7 +67,7 @@ def _begin(parent: int) -> None:
 
 def _processes(work: Callable[..., Any], tasks: Iterator[tuple], workers: int) -> Generator[Any, None, None]:
     """Forked, so that scripts need no guard around their main part. A pool of which one has been killed is made anew."""
-    ready()  # the kernels, which all of them would compile
+    ready("rows", "file")  # the kernels, which all of them would compile
     context = multiprocessing.get_context("fork")
     waiting: dict[Future, tuple] = {}
     again: list[tuple] = []  # of workers that have gone

@@ -16,7 +16,7 @@ from enfa.cli.training.telling import Telling
 from enfa.graphs.names import unknown
 from enfa.training.results.parts import Parts
 from enfa.training.settings.folder import LAST, check_place, check_places, folder_of
-from enfa.training.settings.kernels import groups_of
+from enfa.training.settings.kernels import GPU, groups_of
 
 if TYPE_CHECKING:
     from enfa.datasets import Benchmark
@@ -82,7 +82,7 @@ def train(
     parts = Parts(telling if progress else None)
     try:
         with parts.timed("import"):  # and PyTorch, which no mistake above had to wait for
-            import_training(gpu=bool(groups) and settings.devices == 1)
+            import_training(gpu=any(name in GPU for name in groups) and settings.devices == 1)
             from enfa.training.run import fit, needs_lightning
             from enfa.training.trained.ensemble import fit_ensemble
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from enfa.ahead import begin
+from enfa.ahead import begin, ready
 from enfa.cache import kernel_folders
 from enfa.cli.training.settings import EPILOG, config_of
 from enfa.training.settings.config import Config
@@ -32,12 +32,14 @@ def warmup(
     if overrides and not files:
         raise ValueError(f"Expected a config file for {overrides[0]}, got none")
     made = [config_of(Path(file), overrides) for file in files] or [Config(dataset="CSL", name="CSL")]
-    begin(*{group for config in made for group in groups_of(config)})
+    groups = {group for config in made for group in groups_of(config)}
+    begin(*groups)
     with Console(stderr=True).status("importing PyTorch and Lightning …") as status:
         from enfa.training.warmup import warm_up
 
         for config in made:
             status.update(f"{config.name} …")
             console.print(f"{config.name}: {warm_up(config)}", markup=False, highlight=False, soft_wrap=True)
+        ready(*groups)  # also those that nothing has waited for
     kept = ", ".join(map(str, kernel_folders().values()))
     console.print(f"kept in {kept}", markup=False, highlight=False, soft_wrap=True)

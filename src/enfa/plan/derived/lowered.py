@@ -7,8 +7,8 @@ lists get shorter.
 from collections.abc import Iterable
 
 import numpy as np
+import torch
 
-from enfa.plan.arrays import tensor
 from enfa.plan.derived.maps import lowered as lower
 from enfa.plan.keys.intern import KeyTable
 from enfa.plan.links import Sums
@@ -44,15 +44,15 @@ def lowered_keys(rows: list[StepRows], program: Program, pool: int, tables: Iter
     """The same of all graphs of a dataset, over several tables."""
     lists, at, found = rows[pool].lists, program.steps[pool].reads[0], {}
     assert lists is not None
-    of_pool = sums = Sums(tensor(lists.item_ptr), tensor(lists.a), tensor(lists.b))
+    of_pool = sums = Sums(*map(torch.from_numpy, (lists.item_ptr, lists.a, lists.b)))
     for table in sorted(tables, reverse=True):
         way = program.way(at, table)  # from the one before, where it lies on the way
         if way is None:
             way, sums = _check(program, pool, table), of_pool
         for number, side in way:
-            keys = rows[number].keys
+            keys, below = rows[number].keys, len(rows[program.steps[number].reads[side]].keys)
             # the items of a join are its rows in the second table
-            sums = lower(sums, tensor(keys.a if side else keys.own), len(rows[program.steps[number].reads[side]].keys))
+            sums = lower(sums, torch.from_numpy(keys.a if side else keys.own), below)
         ptr, row, count = sums.ptr.numpy(), sums.row.numpy(), sums.count.numpy()
         found[table], at = KeyTable.from_arrays(np.zeros(len(ptr) - 1, np.int32), ptr, row, count), table
     return found

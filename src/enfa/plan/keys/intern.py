@@ -67,7 +67,7 @@ class KeyTable:
 
     @property
     def a(self) -> np.ndarray:
-        return (self.items[: self.size[1]] >> 32).astype(np.int32)
+        return self.halves()["a"].copy()  # the high half
 
     @property
     def b(self) -> np.ndarray:

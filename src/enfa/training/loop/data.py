@@ -65,7 +65,7 @@ class Batches(pl.LightningDataModule):
             assert isinstance(self.compiled, CompiledDataset), "the subgraphs of one graph are in no shards"
             chosen = self.labels, self.split[part]
             return SubgraphLoader(self.compiled, *chosen, c.batch_size, part == "train", c.seed, workers(c), needs)
-        few = min(workers(c), -(-len(self.split[part]) // (4 * c.batch_size)))  # for one pass
+        few = min(workers(c), len(self.split[part]) // (32 * c.batch_size))  # for one pass: starting them takes time, too
         return DataLoader(
             self.compiled,
             c.batch_size,
