@@ -52,7 +52,7 @@ too, eagerly.
 
 Small models wait for Python. `torch.autograd.set_multithreading_enabled(False)`, before the loop, keeps backward passes in the
 thread that asks for them, instead of one that PyTorch wakes up for every step, which is enough where a process trains on one
-GPU. It made steps of peptides-func a quarter faster, and those of PROTEINS slower (below): try it.
+GPU. What it gains depends on the host and the model (below): try it.
 
 - Training and evaluation mode, `no_grad`, autocast and every state of the module (frozen parameters, a dropout
   probability) have graphs of their own; a parameter that lies elsewhere than it did is noticed, and the model captured again.
