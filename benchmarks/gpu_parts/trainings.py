@@ -51,8 +51,8 @@ def started(found: dict[str, Any]) -> list[str]:
         "dataset is written to the disk. *Warm*: the same command again. Importing PyTorch alone takes "
         f"{found['import_s']:.1f} s there; *import* is PyTorch, PyG, Lightning and torchmetrics. *Kernels*: first steps, for "
         "which Triton's kernels are compiled side by side, and captures. The whole has "
-        f"{min(rest):.1f} to {max(rest):.1f} s more than its parts, for Python's own start and end. PyTorch had been read from the disk before, all packages had their "
-        "bytecode, as pip leaves it, and PROTEINS validates on its test fold.",
+        f"{min(rest):.1f} to {max(rest):.1f} s more than its parts, for Python's own start and end. PyTorch had been read from "
+        "the disk before, all packages had their bytecode, as pip leaves it, and PROTEINS validates on its test fold.",
         "",
     ]
     body = [
