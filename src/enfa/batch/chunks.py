@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
+from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from enfa.edits import Edits
@@ -43,7 +44,7 @@ def in_chunks(
             return step_rows_of(graphs, edits, program, kind)
         return step_rows_of(graphs.subset(chunk), edits.subset(graphs, chunk), program, kind[nodes])
 
-    with Progress(*columns, disable=not progress) as bar, ThreadPoolExecutor(threads) as pool:
+    with Progress(*columns, console=Console(stderr=True), disable=not progress) as bar, ThreadPoolExecutor(threads) as pool:
         task = bar.add_task("", total=graphs.num_graphs, rate="")
         waiting: list[Future[list[StepRows]]] = [pool.submit(work, chunk) for chunk in chunks[: threads + 1]]
         affected = 0

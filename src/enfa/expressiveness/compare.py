@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+from rich.console import Console
 from rich.progress import Progress
 
 from enfa.edits import Edits
@@ -36,7 +37,7 @@ def classes_of(graphs: GraphSet, edits: Edits, found: Layered, size: int, thread
 
     parts: list[np.ndarray] = []
     merged: list[StepRows] | None = None
-    with Progress(disable=not progress) as bar:
+    with Progress(console=Console(stderr=True), disable=not progress) as bar:
         task = bar.add_task("comparing", total=graphs.num_graphs)
         for chunk, rows in zip(chunks, _in_threads(work, chunks, threads)):
             if size > 1:

@@ -171,6 +171,13 @@ def _logger(folder: Path) -> Any:
         return False
 
 
+def _bars(progress: bool) -> list[Any]:
+    """On standard error, so that a pipe reads results alone, and may be closed."""
+    from enfa.training.loop.lightning import pl
+
+    return [pl.callbacks.RichProgressBar(console_kwargs={"stderr": True})] if progress else []
+
+
 def _trainer(config: Config, metric: str, folder: Path, progress: bool, deadline: float | None) -> pl.Trainer:
     from enfa.training.loop.last import LastCheckpoint
     from enfa.training.loop.lightning import pl
@@ -192,6 +199,7 @@ def _trainer(config: Config, metric: str, folder: Path, progress: bool, deadline
         ModelCheckpoint(filename=BEST.removesuffix(".ckpt"), monitor="valid/score", **files),
         LastCheckpoint(folder / LAST),  # behind the best one, whose state it holds
     ]
+    callbacks += _bars(progress)
     if deadline is not None:
         callbacks.append(Deadline())
     if config.early_stopping is not None or config.stop_at is not None:
@@ -312,7 +320,7 @@ def evaluate(config: Config, checkpoint: str | Path | None = None, part: str = "
         trainer = pl.Trainer(
             accelerator=accelerator, devices=1, logger=False,
             precision="32-true" if uses_graphs(config) else _PRECISION[config.precision],
-            enable_progress_bar=progress, enable_checkpointing=False, use_distributed_sampler=False,
+            enable_progress_bar=progress, enable_checkpointing=False, use_distributed_sampler=False, callbacks=_bars(progress),
         )  # fmt: skip
         scores = trainer.test(run.module, run.batches, ckpt_path=str(path), weights_only=True, verbose=False)
     return float(scores[0]["test/score"])

@@ -13,6 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from enfa.batch.compile import compile_checked, keyed
@@ -131,7 +132,8 @@ def write_shards(
 
     columns = (TextColumn("compiling"), BarColumn(), TextColumn("{task.completed} of {task.fields[of]} graphs"),
                TextColumn("{task.fields[shards]}"), TimeElapsedColumn(), TimeRemainingColumn())  # fmt: skip
-    with Progress(*columns, disable=not progress) as bar, closing(run(compile_shard, tasks())) as results:
+    said = Console(stderr=True)
+    with Progress(*columns, console=said, disable=not progress) as bar, closing(run(compile_shard, tasks())) as results:
         task = bar.add_task("", total=total, of="?" if total is None else total, shards="")
         for shard in results:
             done[shard.file] = shard

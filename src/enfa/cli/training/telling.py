@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from typing import Any
 
@@ -9,9 +11,17 @@ from rich.console import Console
 
 from enfa.training.results.parts import NAMES
 
-__all__ = ["Telling"]
+__all__ = ["Results", "Telling"]
 
 BARS = ("compile", "buckets", "kernels", "epochs", "test")  # which have progress bars of their own on a terminal
+
+
+class Results(Console):
+    """Standard output. A reader that has gone, such as ``head``, ends no training."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # where Python writes what is left, at its end
 
 
 class Telling:

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from enfa.cli.training.settings import config_of
-from enfa.training.settings.folder import BEST, folder_of
+from enfa.training.settings.folder import BEST, MEMBERS, folder_of
 
 __all__ = ["test"]
 
@@ -44,4 +44,7 @@ def test(
     score = evaluate(settings, path, part, progress)
     of = load_checkpoint(path)["enfa"]["problem"]
     units = in_units(of["metric"], of.get("std"), of.get("targets"))(score)
+    if checkpoint is None and (path.parents[1] / MEMBERS).is_file():
+        other = f"{path.parent.name} is one of the ensemble {path.parents[1]}: seed=N or --checkpoint chooses another."
+        Console(stderr=True).print(other, markup=False, soft_wrap=True)
     Console().print(f"{part} score: {of['metric']} {score:.6f}{units}", markup=False, soft_wrap=True)

@@ -1,0 +1,37 @@
+"""Results go to standard output, and all else to standard error."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> list[str]:
+    data = tmp_path / "paths.npz"
+    once = {"num_nodes": [3] * 40, "num_edges": [2] * 40, "edges": [[0, 1], [1, 2]] * 40, "y": [0, 1] * 20}
+    np.savez(data, **{name: np.array(value) for name, value in once.items()})
+    return [str(data), f"out={tmp_path}", "name=paths", "accelerator=cpu"]
+
+
+def _enfa(*arguments: str, **options: int) -> subprocess.Popen[str]:
+    given: dict[str, int] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    return subprocess.Popen([sys.executable, "-m", "enfa", *arguments], text=True, **given)
+
+
+def test_a_reader_that_goes_away_ends_no_training(paths: list[str], tmp_path: Path) -> None:
+    training = _enfa("train", *paths, "epochs=2", "--ensemble", "2", stderr=subprocess.DEVNULL)
+    assert training.stdout is not None
+    training.stdout.close()
+    assert training.wait() == 0
+    assert (tmp_path / "paths" / "ensemble.json").is_file()
+
+
+def test_progress_is_no_result_and_a_run_of_an_ensemble_is_called_one(paths: list[str]) -> None:
+    out, errors = _enfa("train", *paths, "epochs=1", "--ensemble", "2").communicate()
+    assert "compiling" in errors and "Epoch" in errors
+    assert [line.split(":")[0] for line in out.splitlines()[:2]] == ["seed 0", "seed 1"]
+    out, errors = _enfa("test", *paths, "seed=1").communicate()
+    assert out.startswith("test score: accuracy") and "fold-0-seed-1 is one of the ensemble" in errors
