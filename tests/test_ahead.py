@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from enfa import ahead
+from enfa.cores import cores
 from enfa.training.settings import kernels as settings
 from enfa.training.settings.config import Config
 
@@ -104,6 +105,7 @@ def test_a_run_that_keeps_rows_asks_for_files(place: str, monkeypatch: pytest.Mo
     assert settings.groups_of(Config(dataset="CSL", **{place: "kept"})) == ("file",)  # type: ignore[arg-type]
 
 
+@pytest.mark.skipif(cores() < 2, reason="one core: there are no processes that compile ahead")
 def test_a_run_that_finds_its_rows_compiles_nothing(tmp_path: Path) -> None:
     """The run that writes them has compiled what reads them."""
     data, kept = tmp_path / "paths.npz", tmp_path / "kernels"

@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -94,6 +96,35 @@ def test_they_are_a_list() -> None:
     for other in (copy.copy(graphs), graphs.copy(), copy.copy(toy().graphs), pickle.loads(pickle.dumps(toy().graphs))):
         other.append(one[0])
         assert len(other) == 6 and len(graphs) == 5
+
+
+def test_they_grow_as_a_list_does() -> None:
+    graphs: Any = toy().graphs
+    more = list(toy().graphs)
+    graphs += more[:2]
+    assert len(graphs) == 7 and graphs[-1] is more[1]
+    graphs *= 2
+    assert len(graphs) == 14 and check_graphs(graphs).num_graphs == 14
+
+
+def test_two_threads_see_one_list() -> None:
+    for _ in range(20):
+        graphs: Any = toy().graphs
+        start = threading.Barrier(2)
+
+        def first(graphs: Any = graphs, start: threading.Barrier = start) -> Any:
+            start.wait()
+            return graphs[0]
+
+        with ThreadPoolExecutor(2) as pool:
+            one, other = [pool.submit(first) for _ in range(2)]
+            assert one.result() is other.result() is graphs[0]
+
+
+def test_labels_of_nodes_are_not_those_of_graphs() -> None:
+    data = toy(y=[0.5, 1.5, 2, 2, 1])
+    with pytest.raises(ValueError, match=r"graph 0 to have y of shape \(4, 1\)"):
+        replace(data, level="node")
 
 
 @pytest.mark.parametrize(("name", "kind", "value"), [("x", "float", np.nan), ("edge_attr", "float", np.inf), ("x", "int", -3)])

@@ -46,7 +46,8 @@ class Benchmark:
     ``num_folds`` stratified folds (``num_folds`` is 1 with one). ``split`` gives the arrays in either case.
 
     The tensors of the graphs are views of a few large ones: ``graph.clone()`` copies one graph, but
-    ``copy.deepcopy`` and ``torch.save`` would take the whole dataset along.
+    ``copy.deepcopy`` and ``torch.save`` would take the whole dataset along. The list of them is made when it is first looked
+    into: give ``list(data.graphs)`` to a loader of PyG with workers, each of which would make one of its own.
     """
 
     name: str
@@ -151,7 +152,7 @@ class Benchmark:
         return np.nan_to_num(self.labels[:, 0], nan=2.0).astype(np.int64)
 
     def _labels(self) -> np.ndarray:
-        arrays = unopened(self.graphs)
+        arrays = unopened(self.graphs) if self.level == "graph" else None
         if arrays is not None and arrays.y.shape[1:] == (() if self.task == "multiclass" else (self.num_outputs,)):
             return arrays.y.numpy().copy()
         for position, graph in enumerate(self.graphs):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import UserList
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from threading import RLock
 from typing import Any, NamedTuple
 
 from torch import Tensor
@@ -17,6 +18,8 @@ from enfa.graphs.graphset import GraphSet
 from enfa.graphs.layout import check_arrays, laid_out
 
 __all__ = ["Arrays", "Unopened", "checked", "unopened"]
+
+_OPENING = RLock()  # of all: two threads must not make two lists
 
 
 class Arrays(NamedTuple):
@@ -42,8 +45,15 @@ class Unopened(UserList[Data]):
     def data(self) -> list[Data]:  # type: ignore[override]
         """What the methods of a UserList work on."""
         if self.arrays is not None:
-            self._made, self.arrays = self._make(), None
+            with _OPENING:
+                if self.arrays is not None:
+                    self._made, self._make = self._make(), list
+                    self.arrays = None
         return self._made
+
+    @data.setter
+    def data(self, graphs: list[Data]) -> None:
+        self._made, self._make, self.arrays = graphs, list, None
 
     def __len__(self) -> int:
         return len(self._made) if self.arrays is None else len(self.arrays.flat.num_nodes)

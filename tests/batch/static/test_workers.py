@@ -53,6 +53,18 @@ def test_workers_answer_in_order_and_their_failures_are_told() -> None:
     others.close()
 
 
+def test_a_forked_process_leaves_them_alone() -> None:
+    workers = _workers(2, 4)
+    if (child := os.fork()) == 0:
+        workers.close()
+        os._exit(0)
+    os.waitpid(child, 0)
+    for n in range(4):
+        workers.give((0, n))
+    assert [workers.take()[0] // 100 for _ in range(4)] == [0, 1, 2, 3]
+    workers.close()
+
+
 def test_a_slow_task_holds_up_nobody_and_places_are_not_written_before_they_are_free() -> None:
     workers = _workers(2, 4)
     workers.give((4, 2))

@@ -50,6 +50,20 @@ assert 0.49 < float(weight[0]) < 0.51 and sys.modules["torch._dynamo"] is stand_
 assert torch.compile(lambda x: x * 2, backend="eager")(torch.ones(2)).tolist() == [2, 2]
 assert isinstance(torch.compile(torch.nn.Linear(2, 2)), torch._dynamo.OptimizedModule)
 """,
+    "compiling what others were told not to compile": """
+from lightning.pytorch.utilities.compile import OptimizedModule  # which it keeps
+from importlib.util import find_spec
+assert find_spec("torch._dynamo") is not None
+@torch.compiler.disable
+def apart(x):
+    assert not torch.compiler.is_compiling()
+    return x + 1
+assert apart(torch.ones(1)).item() == 2 and sys.modules["torch._dynamo"] is stand_in
+compiled = torch.compile(lambda x: apart(x) * 2, backend="eager")
+assert compiled(torch.ones(1)).item() == 4 and apart(torch.ones(1)).item() == 2
+assert isinstance(torch.compile(torch.nn.Linear(2, 2)), OptimizedModule)
+assert not isinstance(torch.nn.Linear(2, 2), OptimizedModule)
+""",
     "an attribute": "assert stand_in.config is torch._dynamo.config and torch._dynamo is not stand_in",
     "a part": """
 from torch._dynamo.utils import counters

@@ -65,6 +65,7 @@ class Workers:
 
     def __init__(self, count: int, work: Callable[..., int]) -> None:
         self.processes: list[Any] = []
+        self._owner = os.getpid()
         self._given = self._taken = 0
         self._early: dict[int, tuple[int, int, str]] = {}  # by number of the task: results that others came before
         context: Any = multiprocessing.get_context("fork")
@@ -138,7 +139,7 @@ class Workers:
 
     def close(self) -> None:
         """End the processes, whatever they are at: they share nothing but the ring, whose contents nobody wants any more."""
-        if not self.processes:
+        if not self.processes or os.getpid() != self._owner:  # those of a process that this one was forked from are its own
             return
         for pipe in (self._tasks, self._results, *self._places):
             _OPEN.discard(pipe)

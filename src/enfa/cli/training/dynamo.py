@@ -7,11 +7,12 @@ is not to be; nothing here compiles any. A stand-in answers both, and makes way 
 from __future__ import annotations
 
 import sys
+from functools import wraps
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 __all__ = ["without_dynamo"]
@@ -19,20 +20,40 @@ __all__ = ["without_dynamo"]
 _NAME = "torch._dynamo"
 
 
-class OptimizedModule:
-    """What a compiled module is: none, for as long as this is there."""
+class _Asked(type):
+    def __instancecheck__(cls, value: object) -> bool:
+        return not _stands_in() and isinstance(value, _real().OptimizedModule)
+
+
+class OptimizedModule(metaclass=_Asked):
+    """What a compiled module is: none, for as long as the stand-in is there. Some import this name, and keep it."""
+
+
+def _disable(fn: Any = None, *how: Any, **more: Any) -> Any:
+    if fn is None:
+        return lambda other: _disable(other, *how, **more)
+    disabled: Any = None
+
+    @wraps(fn)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        nonlocal disabled
+        if disabled is None:
+            if _stands_in():
+                return fn(*args, **kwargs)
+            disabled = _real().disable(fn, *how, **more)
+        return disabled(*args, **kwargs)
+
+    return called if isinstance(fn, FunctionType) else _real().disable(fn, *how, **more)
 
 
 class _StandIn(ModuleType):
     OptimizedModule = OptimizedModule
+    disable = staticmethod(_disable)
 
     def __init__(self) -> None:
         super().__init__(_NAME)
         self.__path__ = []  # so that parts of it are looked for, and _Parts finds them
-
-    @staticmethod
-    def disable(fn: Any = None, *_: Any, **__: Any) -> Any:
-        return (lambda other: other) if fn is None else fn
+        self.__spec__ = ModuleSpec(_NAME, None, is_package=True)
 
     @staticmethod
     def graph_break(*_: Any, **__: Any) -> None:
@@ -72,8 +93,12 @@ class _Parts(MetaPathFinder):
 _PARTS = _Parts()
 
 
-def _real() -> ModuleType:
-    if _PARTS in sys.meta_path:
+def _stands_in() -> bool:
+    return _PARTS in sys.meta_path
+
+
+def _real() -> Any:
+    if _stands_in():
         sys.meta_path.remove(_PARTS)
         del sys.modules[_NAME]
         vars(sys.modules["torch"]).pop("_dynamo", None)

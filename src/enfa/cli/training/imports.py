@@ -11,7 +11,7 @@ import gc
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from importlib import import_module
 from threading import Thread
 from typing import Any
@@ -75,7 +75,8 @@ def import_training(gpu: bool = False) -> None:
 
     ``gpu``: meanwhile begin to use one, which the driver takes a second for.
     """
-    with suppress(Exception), _collecting_later(), _hidden():
+    first = "torch" not in sys.modules  # else this process has had objects of its own
+    with suppress(Exception), _collecting_later() if first else nullcontext(), _hidden():
         import_module("torch")
         without_dynamo()
         if gpu:
