@@ -8,7 +8,7 @@ import torch
 
 from enfa.datasets.benchmark import REGRESSION, Benchmark, Channels, Level, Metric, Task
 from enfa.datasets.flat import FlatGraphs
-from enfa.graphs.unopened import Arrays, Unopened
+from enfa.datasets.unopened import Arrays, Unopened
 
 __all__ = ["METRICS", "assemble", "channels_of", "labels_from"]
 

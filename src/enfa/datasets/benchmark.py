@@ -10,7 +10,7 @@ import torch
 from torch_geometric.data import Data
 
 from enfa.datasets.folds import stratified_folds
-from enfa.graphs.unopened import unopened
+from enfa.datasets.unopened import Unopened
 
 __all__ = ["REGRESSION", "Benchmark", "Channels", "Level", "Metric", "Task"]
 
@@ -152,7 +152,8 @@ class Benchmark:
         return np.nan_to_num(self.labels[:, 0], nan=2.0).astype(np.int64)
 
     def _labels(self) -> np.ndarray:
-        arrays = unopened(self.graphs) if self.level == "graph" else None
+        graphs = self.graphs
+        arrays = graphs.unopened_arrays if isinstance(graphs, Unopened) and self.level == "graph" else None
         if arrays is not None and arrays.y.shape[1:] == (() if self.task == "multiclass" else (self.num_outputs,)):
             return arrays.y.numpy().copy()
         for position, graph in enumerate(self.graphs):
