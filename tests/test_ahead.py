@@ -105,6 +105,7 @@ def test_a_run_that_keeps_rows_asks_for_files(place: str, monkeypatch: pytest.Mo
     assert settings.groups_of(Config(dataset="CSL", **{place: "kept"})) == ("file",)  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(cores() < 2, reason="one core: there are no processes that compile ahead")
 def test_a_run_that_finds_its_rows_compiles_nothing(tmp_path: Path) -> None:
     """The run that writes them has compiled what reads them."""
