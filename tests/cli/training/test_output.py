@@ -21,8 +21,10 @@ def _enfa(*arguments: str, **options: int) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-m", "enfa", *arguments], text=True, **given)
 
 
-def test_a_reader_that_goes_away_ends_no_training(paths: list[str], tmp_path: Path) -> None:
-    training = _enfa("train", *paths, "epochs=2", "--ensemble", "2", stderr=subprocess.DEVNULL)
+@pytest.mark.parametrize("both", [False, True])
+def test_a_reader_that_goes_away_ends_no_training(both: bool, paths: list[str], tmp_path: Path) -> None:
+    errors = subprocess.STDOUT if both else subprocess.DEVNULL
+    training = _enfa("train", *paths, "epochs=2", "--ensemble", "2", stderr=errors)
     assert training.stdout is not None
     training.stdout.close()
     assert training.wait() == 0

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from enfa.ahead import begin, ready
 from enfa.cli.training.settings import EPILOG, config_of
-from enfa.cli.training.telling import Results
+from enfa.cli.training.telling import outlast_readers
 from enfa.training.settings.kernels import groups_of
 
 __all__ = ["EPILOG", "sweep"]
@@ -31,7 +32,8 @@ def sweep(
 ) -> None:
     """Train every fold with every seed, and print mean and standard deviation. Runs whose results are filed are not
     repeated; interrupted ones go on from their last checkpoint."""
-    console = Results()
+    outlast_readers()
+    console = Console()
     files = [text for text in configs if "=" not in text]
     overrides = [text for text in configs if "=" in text]
     if not files:

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 from rich.console import Console
 
 from enfa.training.results.parts import NAMES
 
-__all__ = ["Results", "Telling"]
+__all__ = ["Telling", "outlast_readers"]
 
 BARS = ("compile", "buckets", "kernels", "epochs", "test")  # which have progress bars of their own on a terminal
 
 
-class Results(Console):
-    """Standard output. A reader that has gone, such as ``head``, ends no training."""
+def outlast_readers() -> None:
+    """From here on a reader that goes away, such as ``head``, ends nothing: what it does not read is written nowhere."""
 
-    def on_broken_pipe(self) -> None:
-        self.quiet = True
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # where Python writes what is left, at its end
+    def quiet(console: Console) -> None:
+        console.quiet = True
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), console.file.fileno())  # where Python writes what is left, at its end
+
+    Console.on_broken_pipe = quiet  # type: ignore[method-assign, assignment] # also those that progress bars make
 
 
 class Telling:

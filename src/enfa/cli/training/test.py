@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from enfa.cli.training.imports import import_training
 from enfa.cli.training.settings import config_of
+from enfa.cli.training.telling import outlast_readers
 from enfa.training.settings.folder import BEST, MEMBERS, folder_of
 
 __all__ = ["test"]
@@ -35,6 +37,8 @@ def test(
             one_model(config)  # names the runs of an ensemble
         config, checkpoint = config / "config.yaml", config / BEST if checkpoint is None else checkpoint
     settings = config_of(config, overrides)
+    outlast_readers()
+    import_training()
     from enfa.training.checkpoint import load_checkpoint  # and PyTorch, which no mistake above had to wait for
     from enfa.training.metrics import in_units
     from enfa.training.run import evaluate

@@ -12,7 +12,7 @@ from rich.console import Console
 from enfa.ahead import begin
 from enfa.cli.training.imports import import_training
 from enfa.cli.training.settings import EPILOG, config_of
-from enfa.cli.training.telling import Results, Telling
+from enfa.cli.training.telling import Telling, outlast_readers
 from enfa.graphs.names import unknown
 from enfa.training.results.parts import Parts
 from enfa.training.settings.folder import LAST, check_place, check_places, folder_of
@@ -70,8 +70,9 @@ def train(
         options["skip_bad"] = True
     if task in ("nodes", "links"):
         options["level"] = options.pop("task")
-    settings, console = config_of(config, overrides, **options), Results()
+    settings, console = config_of(config, overrides, **options), Console()
     folder = folder_of(settings)
+    outlast_readers()
     if ensemble is None:
         check_place(settings, resume)
     elif not resume:

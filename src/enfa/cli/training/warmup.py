@@ -10,9 +10,10 @@ from rich.console import Console
 
 from enfa.ahead import begin, ready
 from enfa.cache import kernel_folders
+from enfa.cli.training.imports import import_training
 from enfa.cli.training.settings import EPILOG, config_of
 from enfa.training.settings.config import Config
-from enfa.training.settings.kernels import groups_of
+from enfa.training.settings.kernels import GPU, groups_of
 
 __all__ = ["EPILOG", "warmup"]
 
@@ -35,6 +36,7 @@ def warmup(
     groups = {group for config in made for group in groups_of(config)}
     begin(*groups)
     with Console(stderr=True).status("importing PyTorch and Lightning …") as status:
+        import_training(gpu=any(name in GPU for name in groups))
         from enfa.training.warmup import warm_up
 
         for config in made:

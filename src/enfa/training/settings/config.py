@@ -231,7 +231,10 @@ def _check_of_tables(config: Config) -> None:
     for f in fields(config):
         if f.name in ("smiles", "targets", "task", "split", "skip_bad") and getattr(config, f.name) != f.default:
             value = getattr(config, f.name)
-            raise ValueError(f"Expected no {f.name}={value} but for a .csv file of molecules, got dataset={config.dataset}")
+            other = ": metric says what the labels of others are (metric=mae: numbers)" if f.name == "task" else ""
+            raise ValueError(
+                f"Expected no {f.name}={value} but for a .csv file of molecules, got dataset={config.dataset}{other}"
+            )
 
 
 # What may differ between a run and its continuation: where and how long it runs, not what it computes.
