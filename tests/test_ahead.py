@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
+from paths import paths_in
 
 from enfa import ahead
 from enfa.cores import cores
@@ -109,9 +109,7 @@ def test_a_run_that_keeps_rows_asks_for_files(place: str, monkeypatch: pytest.Mo
 @pytest.mark.skipif(cores() < 2, reason="one core: there are no processes that compile ahead")
 def test_a_run_that_finds_its_rows_compiles_nothing(tmp_path: Path) -> None:
     """The run that writes them has compiled what reads them."""
-    data, kept = tmp_path / "paths.npz", tmp_path / "kernels"
-    once = {"num_nodes": [4] * 40, "num_edges": [3] * 40, "edges": [[0, 1], [1, 2], [2, 3]] * 40, "y": [0, 1] * 20}
-    np.savez(data, **{name: np.array(value) for name, value in once.items()})
+    data, kept = paths_in(tmp_path), tmp_path / "kernels"
     found = []
     for run in ("first", "second"):
         given = [str(data), f"out={tmp_path / run}", f"cache={tmp_path / 'rows'}", "epochs=1", "accelerator=cpu"]

@@ -1,4 +1,4 @@
-"""Graphs that nobody has looked at are to a plan what they are one by one."""
+"""Graphs of a list that was not looked into are to a plan what they are one by one."""
 
 import copy
 import pickle

@@ -1,7 +1,6 @@
 """From flat arrays to a benchmark: what the labels are, and how many categories the columns have."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 import numpy as np
 import torch
@@ -59,7 +58,7 @@ def assemble(
         edge_kinds = channels_of(flat.source, "edge_attr", flat.edge_attr, edge_channels)
     return Benchmark(
         name=name,
-        graphs=flat.graphs(given, level) if level == "node" else Unopened((), Arrays(flat, given), partial(flat.graphs, given)),
+        graphs=flat.graphs(given, level) if level == "node" else Unopened((), Arrays(flat, given)),
         metric=metric or METRICS[task],
         task=task,
         num_outputs=outputs,

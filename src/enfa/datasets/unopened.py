@@ -1,13 +1,13 @@
-"""Graphs that nobody has looked at yet: a list of them is made when somebody does.
+"""Lists of graphs that are made when they are first looked into.
 
 Files hold all graphs end to end in a few arrays, and that is what checking and compiling them wants. A PyG object for each
-graph costs more than all the rest of reading, so it is made where one is asked for.
+graph costs more than all the rest of reading, so these are made where one is asked for.
 """
 
 from __future__ import annotations
 
 from collections import UserList
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from threading import RLock
 from typing import NamedTuple
 
@@ -34,11 +34,8 @@ class Unopened(UserList[Data]):
     From then on the graphs are what counts, since they may be changed, and not the arrays that they were made of.
     """
 
-    def __init__(
-        self, graphs: Iterable[Data] = (), arrays: Arrays | None = None, make: Callable[[], list[Data]] = list[Data]
-    ) -> None:
-        self.unopened_arrays, self._make = arrays, make
-        self._made = list(graphs)
+    def __init__(self, graphs: Iterable[Data] = (), arrays: Arrays | None = None) -> None:
+        self._made, self.unopened_arrays = list(graphs), arrays
 
     @property
     def data(self) -> list[Data]:  # type: ignore[override]
@@ -46,13 +43,13 @@ class Unopened(UserList[Data]):
         if self.unopened_arrays is not None:
             with _OPENING:
                 if self.unopened_arrays is not None:
-                    self._made, self._make = self._make(), list
+                    self._made = self.unopened_arrays.flat.graphs(self.unopened_arrays.y)
                     self.unopened_arrays = None
         return self._made
 
     @data.setter
     def data(self, graphs: list[Data]) -> None:
-        self._made, self._make, self.unopened_arrays = graphs, list, None
+        self._made, self.unopened_arrays = graphs, None
 
     def __len__(self) -> int:
         return len(self._made) if self.unopened_arrays is None else len(self.unopened_arrays.flat.num_nodes)

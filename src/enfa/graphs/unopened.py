@@ -1,31 +1,21 @@
-"""Graphs that nobody has looked at yet lie end to end in arrays, and are checked as they lie there."""
+"""Graphs that lie end to end in arrays, as files hold them, are checked as they lie there."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
-from torch import Tensor
 from torch_geometric.data import Data
 
 from enfa.graphs.graphset import GraphSet
 from enfa.graphs.layout import check_arrays, laid_out
 
-__all__ = ["Unopened", "checked", "unopened"]
+__all__ = ["checked", "unopened"]
 
 
-class Unopened(Protocol):
-    """The arrays, and a label, or a row of them, for each graph."""
-
-    @property
-    def flat(self) -> Any: ...
-
-    @property
-    def y(self) -> Tensor: ...
-
-
-def unopened(graphs: Sequence[Data]) -> Unopened | None:
-    """What the graphs of a list lie in that has not been looked into, such as :class:`enfa.datasets.unopened.Unopened`."""
+def unopened(graphs: Sequence[Data]) -> Any:
+    """The arrays ``flat`` and labels ``y`` of a list that was not looked into, as :class:`enfa.datasets.unopened.Unopened`
+    has them; None for any other."""
     return getattr(graphs, "unopened_arrays", None)
 
 

@@ -4,8 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
+from paths import paths_in
 
 SCRIPT = """
 import sys
@@ -89,14 +89,11 @@ def test_the_compiler_is_imported_when_it_is_wanted(wanted: str) -> None:
 
 
 def test_training_wants_no_compiler(tmp_path: Path) -> None:
-    data = tmp_path / "two.npz"
-    once = {"num_nodes": [3] * 40, "num_edges": [2] * 40, "edges": [[0, 1], [1, 2]] * 40, "y": [0, 1] * 20}
-    np.savez(data, **{name: np.array(value) for name, value in once.items()})
     train = f"""
 import gc
 assert gc.isenabled() and gc.get_freeze_count()
 from enfa.training import fit
-settings = {{"dataset": {str(data)!r}, "out": {str(tmp_path)!r}, "epochs": 2, "accelerator": "cpu", "name": "two"}}
+settings = {{"dataset": {str(paths_in(tmp_path))!r}, "out": {str(tmp_path)!r}, "epochs": 2, "accelerator": "cpu"}}
 from enfa.training.settings.config import Config
 assert fit(Config(**settings), progress=False).epochs == 2
 assert sys.modules["torch._dynamo"] is stand_in

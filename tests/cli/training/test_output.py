@@ -4,16 +4,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
+from paths import paths_in
 
 
 @pytest.fixture
 def paths(tmp_path: Path) -> list[str]:
-    data = tmp_path / "paths.npz"
-    once = {"num_nodes": [3] * 40, "num_edges": [2] * 40, "edges": [[0, 1], [1, 2]] * 40, "y": [0, 1] * 20}
-    np.savez(data, **{name: np.array(value) for name, value in once.items()})
-    return [str(data), f"out={tmp_path}", "name=paths", "accelerator=cpu"]
+    return [str(paths_in(tmp_path)), f"out={tmp_path}", "name=paths", "accelerator=cpu"]
 
 
 def _enfa(*arguments: str, **options: int) -> subprocess.Popen[str]:

@@ -138,7 +138,7 @@ class Workers:
         return RuntimeError(f"A process that makes batches ended (exit code {code}): is there too little memory?")
 
     def close(self) -> None:
-        """End the processes, whatever they are at: they share nothing but the ring, whose contents nobody wants any more."""
+        """End the processes, whatever they are at: they share nothing but the ring, whose contents are not used again."""
         if not self.processes or os.getpid() != self._owner:  # those of a process that this one was forked from are its own
             return
         for pipe in (self._tasks, self._results, *self._places):
