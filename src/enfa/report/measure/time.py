@@ -88,7 +88,7 @@ def _plans(data: Benchmark, case: Case, settings: Settings, model: SubgraphGNN) 
     attributes = 0 if graphs[0].edge_attr is None else graphs[0].edge_attr.shape[1]
     first = allowed = 0
     for kind in KINDS:
-        compiled = compile(graphs, POLICIES[case.policy](), model, progress=False, kind=kind, threads=1)
+        compiled = compile(graphs, POLICIES[case.policy](), model, progress=False, kind=kind, threads=settings.threads)
         batch = first = first or _batch(compiled, settings)
         if same_data and kind != "full":
             batch = largest_within(lambda b: data_bytes(compiled, b, attributes), first, len(graphs), allowed)  # noqa: B023
@@ -136,9 +136,15 @@ def _one(data: Benchmark, case: Case, settings: Settings) -> dict[str, Any]:
         low, middle, high = (float(v) for v in np.quantile(times, (0.25, 0.5, 0.75)))
         found.update(ms=middle, ms_low=low, ms_high=high, repeats=len(times))
         found["epoch_s"] = epoch_seconds(len(data.graphs), found, settings.device)
-    steps.clear()
+    return result
+
+
+def _alone(data: Benchmark, case: Case, settings: Settings) -> dict[str, Any]:
+    """One case, of which nothing stays for the next one."""
+    result = _one(data, case, settings)
     if settings.device == "cuda":  # captured steps hold on to their memory
         gc.collect()
+        gc.freeze()  # datasets are a hundred thousand objects, in which to search for garbage takes as long as many a case
         torch.cuda.empty_cache()
     return result
 
@@ -146,5 +152,5 @@ def _one(data: Benchmark, case: Case, settings: Settings) -> dict[str, Any]:
 def measure_time(source: Source, settings: Settings, store: Store) -> Iterator[str]:
     """Fill the section "time"; yields the key of each case when it is done."""
     for case in cases(settings):
-        store.compute("time", case.key, lambda case=case: _one(source(case.dataset), case, settings))  # type: ignore[misc]
+        store.compute("time", case.key, lambda case=case: _alone(source(case.dataset), case, settings))  # type: ignore[misc]
         yield case.key
