@@ -21,6 +21,20 @@ def test_a_few_graphs_of_each_part(config_file: Callable[..., Path]) -> None:
     assert len(few) == len(np.unique(np.concatenate([split["train"][:12], split["valid"][:4], split["test"][:4]])))
 
 
+def test_of_rare_answers_one_is_among_the_few(config_file: Callable[..., Path], make_npz: Callable[..., Path]) -> None:
+    """Of 32 molecules of ogbg-molhiv none may be active, and ROC-AUC of these is not defined."""
+    y = np.zeros((60, 2), dtype=np.float32)
+    y[[19, 39, 59], 1] = 1
+    parts = {f"split_{part}": np.arange(20) + 20 * k for k, part in enumerate(("train", "valid", "test"))}
+    rare = make_npz(y, **parts)
+    config = read_config(config_file(dataset=str(rare), batch_size=4))
+    few = few_graphs(open_benchmark(config), config)
+    assert few.splits is not None and [len(few.splits[part]) for part in ("train", "valid", "test")] == [12, 4, 4]
+    for graphs in few.splits.values():
+        assert set(few.labels[graphs, 1]) == {0, 1}
+    assert warm_up(config).seconds > 0
+
+
 def test_refuses(config_file: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     np.savez("graph.npz", edge_index=[[0, 1], [1, 2]], y=[0, 1, 0])
