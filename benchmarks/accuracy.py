@@ -1,12 +1,14 @@
 """The claim: trained on distinct rows, the models reach the paper's accuracies.
 
     python benchmarks/accuracy.py --data FOLDER folds        # PROTEINS, EXP, CEXP: ten folds each, on CPU cores
-    python benchmarks/accuracy.py --data FOLDER molecules    # moltox21, molhiv, peptides-func, on one GPU
+    python benchmarks/accuracy.py --data FOLDER molecules --seeds 0-4 --jobs 5    # moltox21, molhiv, peptides-func, on one GPU
+    python benchmarks/accuracy.py --data FOLDER dss --seeds 0-4    # all six datasets with DSS-GNN and node marking
     python benchmarks/accuracy.py --data FOLDER PROTEINS-ds-nm lr=0.001 name=other
 
 FOLDER holds the raw files, or NAME.npz for each dataset. It is ``enfa sweep`` with the configs of a group: the same
-training, the same result files (--results), nothing repeated that is done. Folds may share a GPU, too: ``folds
-accelerator=gpu num_workers=1 --jobs 8``, under NVIDIA's MPS, took a third of the time per fold that a CPU core takes.
+training, the same result files (--results), nothing repeated that is done. Runs may share a GPU, best under NVIDIA's MPS:
+``folds accelerator=gpu num_workers=1 --jobs 8`` took a third of the time per fold that a CPU core takes. ``cache=FOLDER``
+compiles a dataset for the first run only.
 """
 
 from __future__ import annotations
@@ -23,16 +25,19 @@ from enfa.training.sweep import numbers, run_sweep
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 # The longest first, so that no core waits for a straggler.
 FOLDS = [f"{data}-ds-{policy}" for data in ("PROTEINS", "CEXP", "EXP") for policy in ("ed", "nm", "nd")]
-MOLECULES = ["ogbg-molhiv-ds-nm", "ogbg-moltox21-ds-nm", "peptides-func-ds-nm"]
+LARGE = ("ogbg-molhiv", "ogbg-moltox21", "peptides-func")
+MOLECULES = [f"{data}-ds-{policy}" for data in LARGE for policy in ("ed", "nm", "nd")]
+DSS = [f"{data}-dss-nm" for data in (*LARGE, "PROTEINS", "CEXP", "EXP")]
 GROUPS = {
     "folds": (FOLDS, ["accelerator=cpu", "threads=1"]),
     "molecules": (MOLECULES, ["accelerator=auto"]),
+    "dss": (DSS, ["accelerator=auto"]),
 }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="+", help="groups (folds, molecules), configs by name, and key=value settings")
+    parser.add_argument("what", nargs="+", help="groups (folds, molecules, dss), configs by name, and key=value settings")
     parser.add_argument("--data", required=True, help="folder of the datasets")
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder of result files (results)")
     parser.add_argument("--out", default="runs", help="folder of checkpoints (runs)")

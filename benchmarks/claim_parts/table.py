@@ -42,7 +42,7 @@ MADE = [
     Made(
         "docs/results.md",
         "the page",
-        "benchmarks/accuracy.py folds molecules, enfa train; then enfa table --out docs/results.md",
+        "benchmarks/accuracy.py folds molecules dss, enfa train; then enfa table --out docs/results.md",
         ("results/*.json",),
         "tests/docs/test_claims.py",
     ),
@@ -128,7 +128,7 @@ MADE = [
     Made(
         "docs/report-gpu/report.md",
         "the page",
-        "enfa reproduce --quick --device cuda --out docs/report-gpu",
+        "enfa reproduce --device cuda --out docs/report-gpu; times of --quick",
         ("docs/report-gpu/results/*.json",),
         "tests/docs/test_claims.py",
     ),

@@ -10,7 +10,9 @@ import pytest
 import enfa.testing.same
 from enfa.plan.table import Plan
 from enfa.report import reproduce
+from enfa.report.machine import machine
 from enfa.report.measure.memory import estimate
+from enfa.report.measure.store import Store
 from enfa.report.measure.time import cases
 from enfa.report.pages.write import write_pages
 from enfa.report.settings import FULL, SECTIONS, TINY
@@ -116,6 +118,18 @@ def test_results_of_other_settings_are_refused(run: Callable[..., Path], measure
     assert (measured / "results" / "exactness.json").read_text() == before
     run(("exactness",), settings=one, fresh=True)
     assert json.loads((measured / "results" / "exactness.json").read_text())["settings"]["exact_steps"] == 1
+
+
+def test_results_of_another_machine_are_refused_where_it_matters(whole_report: Path) -> None:
+    elsewhere = Store(whole_report / "results", TINY, {**machine(), "cpu": "another", "torch": "1.0"})
+    for name in ("exactness", "time"):
+        with pytest.raises(ValueError, match=f"{name}.json was measured with cpu = .*, this is 'another'; choose another"):
+            elsewhere.section(name)
+    for name in ("storage", "breakdown", "accuracy"):
+        assert elsewhere.section(name)
+    other_codec = Store(whole_report / "results", TINY, {**machine(), "zstandard": "0.1"})
+    with pytest.raises(ValueError, match=r"storage.json was measured with zstandard = .*, this is '0.1'"):
+        other_codec.section("storage")
 
 
 def test_a_broken_plan_turns_the_page_red(run: Callable[..., Path], measured: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from enfa.datasets import Benchmark
 from enfa.edits import EdgeDeletion, NodeDeletion, NodeMarking, Policy
 
-__all__ = ["DATASETS", "FULL", "MATTERS", "POLICIES", "QUICK", "QUICK_CUDA", "SECTIONS", "TINY", "Settings"]
+__all__ = ["DATASETS", "FULL", "MACHINE", "MATTERS", "POLICIES", "QUICK", "QUICK_CUDA", "SECTIONS", "TINY", "Settings"]
 
 SECTIONS = ("storage", "breakdown", "exactness", "time", "accuracy")
 POLICIES: dict[str, Callable[[], Policy]] = {
@@ -41,6 +41,8 @@ MATTERS: dict[str, tuple[str, ...]] = {
     "time": (*_ALWAYS, "batch", "batch_rows", "largest_batch", "width", "repeats", "seconds", "memory_gb"),
     "accuracy": (),
 }
+# likewise of the machine and its versions, where that is not everything: bytes are the same on every one, and scores are read
+MACHINE: dict[str, tuple[str, ...]] = {"storage": ("zstandard", "enfa"), "breakdown": ("zstandard", "enfa"), "accuracy": ()}
 
 
 @dataclass(frozen=True)

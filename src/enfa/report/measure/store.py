@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from enfa.atomic import write_atomically
-from enfa.report.settings import MATTERS, Settings
+from enfa.report.settings import MACHINE, MATTERS, Settings
 
 __all__ = ["Store"]
 
@@ -14,8 +14,8 @@ __all__ = ["Store"]
 class Store:
     """One JSON file per section under ``folder``: settings, machine, and results by key.
 
-    Results of other settings or of another machine are never mixed in: opening them is an error that says what
-    differs, unless ``fresh`` discards them.
+    Results of other settings, or of another machine where that matters, are never mixed in: opening them is an error that says
+    what differs, unless ``fresh`` discards them.
     """
 
     def __init__(self, folder: Path, settings: Settings, machine: dict[str, Any], fresh: bool = False) -> None:
@@ -31,14 +31,15 @@ class Store:
             if path.exists() and not self.fresh:
                 try:
                     found = json.loads(path.read_text())
-                    self._check(path, found, MATTERS[name])
+                    self._check(path, found, name)
                 except (json.JSONDecodeError, KeyError) as error:
                     raise ValueError(f"{path} is no results file ({error}); remove it, or say --fresh") from error
             self._open[name] = found or {"settings": self.settings, "machine": self.machine, "results": {}}
         return self._open[name]["results"]
 
-    def _check(self, path: Path, found: dict[str, Any], matters: tuple[str, ...]) -> None:
-        for what, mine, keys in (("settings", self.settings, matters), ("machine", self.machine, tuple(self.machine))):
+    def _check(self, path: Path, found: dict[str, Any], section: str) -> None:
+        of_machine = MACHINE.get(section, tuple(self.machine))
+        for what, mine, keys in (("settings", self.settings, MATTERS[section]), ("machine", self.machine, of_machine)):
             for key in keys:
                 there, here = found[what].get(key), mine.get(key)
                 if there != here:

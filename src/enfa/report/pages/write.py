@@ -50,14 +50,20 @@ def write_pages(out: Path) -> bool:
         html=how_it_works_html(how_it_works_data()),
     )
     sections.insert(0, how)
-    scales = list(dict.fromkeys(s["settings"]["scale"] for s in stored.values()))
-    measured = {name: s["machine"] for name, s in stored.items() if name != "accuracy"}
-    machines = {name: ", ".join(f"{key} {value}" for key, value in m.items()) for name, m in measured.items()}
-    listed = [
-        f"{', '.join(name for name in machines if machines[name] == machine)}: {machine}."
-        for machine in dict.fromkeys(machines.values())
-    ]
-    footer = " ".join([f"Written by enfa reproduce, scale {', '.join(scales) or '–'}. Measured on:", *listed])
-    (out / "index.html").write_text(page_html(TITLE, LEAD, sections, footer))
-    write_markdown(out / "report.md", TITLE, LEAD, sections, footer)
+    (out / "index.html").write_text(page_html(TITLE, LEAD, sections, _footer(stored)))
+    write_markdown(out / "report.md", TITLE, LEAD, sections, _footer(stored))
     return all(section.ok is not False for section in sections)
+
+
+def _footer(stored: dict[str, Any]) -> str:
+    """Which sections were measured at which scale and on what; accuracy is only read."""
+    measured: dict[str, dict[str, list[str]]] = {}
+    for name, section in stored.items():
+        if name != "accuracy":
+            machine = ", ".join(f"{key} {value}" for key, value in section["machine"].items())
+            measured.setdefault(machine, {}).setdefault(section["settings"]["scale"], []).append(name)
+    listed = []
+    for machine, scales in measured.items():
+        parts = [f"{', '.join(names)} at {scale} scale" for scale, names in scales.items()]
+        listed.append(f"{'; '.join(parts)}: {machine}.")
+    return " ".join(["Written by enfa reproduce.", *(["Measured on:", *listed] if listed else [])])

@@ -1,5 +1,6 @@
 """The section on exactness: green or red."""
 
+from collections import Counter
 from typing import Any
 
 from enfa.report.measure.exactness import QUANTITIES, RENUMBERINGS, TOLERANCE, is_exact, limit_of
@@ -38,6 +39,9 @@ def _verdict(results: dict[str, Any], over: dict[str, list[str]], steps: int) ->
             if max(kinds["ego"], kinds["distinct"]) > TOLERANCE:
                 plan, itself = max(plan, kinds["ego"], kinds["distinct"]), max(itself, kinds["renumbered"])
     listed, others = "; ".join(key.replace(" | ", ", ") for key in over), "one" if len(over) == 1 else len(over)
+    if len(over) > 4:  # the tables name them
+        counts = Counter(key.split(" | ")[0] for key in over)
+        listed = ", ".join(f"{count} of {dataset}" for dataset, count in counts.items())
     return (
         f"{what} to {tiny(TOLERANCE)} in {len(results) - len(over)} of {len(results)} settings. In the other {others} "
         f"({listed}) only the {names} differ by more, by {tiny(plan)} at most. There training magnifies rounding, as on "
