@@ -11,9 +11,10 @@ from torch_geometric.nn import FastRGCNConv, GINConv, GraphConv, MessagePassing,
 from torch_geometric.nn.aggr import MeanAggregation, SumAggregation
 
 from enfa.nn.bag.edges import EdgeList, LinkValues
+from enfa.nn.bag.trial import compare_alone, not_kept, on_edges, rows_of
 from enfa.nn.ops.segment import gather, link_sum
 from enfa.nn.rowwise.messages import Watch
-from enfa.nn.rowwise.rows import EDGES, Rows
+from enfa.nn.rowwise.rows import EDGES, RowCount, Rows
 from enfa.plan.derived.maps import edge_index
 from enfa.plan.step import Step
 
@@ -92,27 +93,13 @@ class Round:
         return self.on_links(value)
 
 
-def _rows_of(value: Any) -> list[Rows]:
-    if isinstance(value, Rows):
-        return [value] if value.number != EDGES else []
-    if isinstance(value, LinkValues):
-        return list(value.rows)
-    if isinstance(value, (tuple, list)):
-        return [rows for part in value for rows in _rows_of(part)]
-    return []
-
-
-def _on_edges(value: Any) -> bool:
-    return isinstance(value, LinkValues) or (isinstance(value, Rows) and value.number == EDGES)
-
-
 def _reads_edges(value: Any) -> bool:
     return value.edges if isinstance(value, LinkValues) else isinstance(value, Rows) and value.number == EDGES
 
 
 def _open(edges: EdgeList, arguments: dict[str, Any], name: str) -> Round:
     """The step that a round of messages asks for."""
-    rows = [found for value in arguments.values() for found in _rows_of(value)]
+    rows = [found for value in arguments.values() for found in rows_of(value)]
     if not rows:
         raise TypeError(f"Expected {name} to pass messages of Rows, got none")
     bag = edges.bag
@@ -134,9 +121,14 @@ def _plain(conv: MessagePassing, rounds: Round, arguments: dict[str, Any], funct
         raise TypeError(f"{name} reads {sorted(told)[0]} in its messages: which number a row has depends on the plan")
     plain = {}
     for key, value in arguments.items():
-        if _on_edges(value):
+        if isinstance(value, RowCount):
+            raise TypeError(
+                f"{name} gives its messages {key}, a number of rows, which depends on the plan: leave it away, or pool with "
+                f"'mean' where it was to divide by"
+            )
+        if on_edges(value):
             plain[key] = rounds.on_all(value, key)
-        elif not _rows_of(value):
+        elif not rows_of(value):
             if isinstance(value, Tensor) and {f"{key}_i", f"{key}_j"} & read:
                 raise TypeError(f"Expected {key} of {name} to be Rows, got a tensor {list(value.shape)}")
             plain[key] = value
@@ -165,66 +157,21 @@ def pass_messages(conv: MessagePassing, view: MessagePassing, edges: Any, argume
     plain = _plain(conv, rounds, arguments, ("message", "aggregate", "update"))
     found = None if edges.loops or edges.mask is not None else _sum_of_messages(conv, plain, rounds)
     if found is None:
-        with rounds.watch(conv):
-            found = type(conv).propagate(view, rounds.ends, size=rounds.sizes, **plain)
+
+        def run(ends: Tensor, size: tuple[int, int], given: dict[str, Any]) -> Any:
+            with rounds.watch(conv):
+                return type(conv).propagate(view, ends, size=size, **given)
+
         if rounds.bag.tracing:
-            _compare_alone(conv, view, rounds, arguments, plain, found)
+            with not_kept(view):
+                found = run(rounds.ends, rounds.sizes, plain)
+                compare_alone(view, run, rounds, arguments, plain, found, False)
+        else:
+            found = run(rounds.ends, rounds.sizes, plain)
     if not isinstance(found, Tensor) or found.ndim == 0 or len(found) != rounds.links.num_rows:
         name = type(conv).__name__
         raise TypeError(f"Expected the messages of {name} to end in a row for every node, got {type(found).__name__}")
     return Rows(found, rounds.bag, rounds.number)
-
-
-def _compare_alone(
-    conv: MessagePassing, view: MessagePassing, rounds: Round, arguments: dict[str, Any], plain: dict[str, Any], found: Any
-) -> None:
-    """Refuse a conv that gives some rows something else when they are alone, their messages in another order.
-
-    Its code for messages runs on plain tensors, so what it does there is tried, once, while a model is traced.
-    """
-    if not isinstance(found, Tensor) or found.ndim == 0 or len(found) != rounds.links.num_rows or len(found) < 2:
-        return
-    # every second row, and of those that get messages the last and the ones that differ most: a row that is the median of
-    # all has nothing taken from it by that
-    reached = rounds.ends[1].unique()
-    size = found.detach().reshape(len(found), -1).double().nan_to_num().sum(1)[reached]
-    ends = [reached[at : at + 1] for at in sorted({len(size) - 1, int(size.argmax()), int(size.argmin())})] if len(size) else []
-    for some in (torch.arange(1, len(found), 2, device=found.device), *ends):
-        _compare_some(conv, view, rounds, arguments, plain, found, some)
-
-
-def _compare_some(
-    conv: MessagePassing, view: MessagePassing, rounds: Round, arguments: dict[str, Any], plain: dict[str, Any], found: Tensor,
-    some: Tensor,
-) -> None:  # fmt: skip
-    place = torch.full((len(found),), -1, device=found.device)
-    place[some] = torch.arange(len(some), device=found.device)
-    link = (place[rounds.ends[1]] >= 0).nonzero()[:, 0]
-    if not len(link):
-        return  # without any message, code that is right may fail: x.view(len(x), -1)
-    link = link[torch.randperm(len(link), generator=torch.Generator().manual_seed(1)).to(link.device)]
-    ends = torch.stack([rounds.ends[0, link], place[rounds.ends[1, link]]])
-    alone = {}
-    for key, value in plain.items():
-        if isinstance(value, tuple) and len(value) == 2 and _rows_of(arguments[key]):
-            alone[key] = (value[0], None if value[1] is None else value[1][some])
-        elif _on_edges(arguments[key]):
-            alone[key] = value[link]
-        else:
-            alone[key] = value[some] if _rows_of(arguments[key]) else value
-    try:
-        with rounds.watch(conv):
-            again = type(conv).propagate(view, ends, size=(rounds.sizes[0], len(some)), **alone)
-    except (IndexError, RuntimeError, ValueError) as error:
-        raise TypeError(f"{type(conv).__name__} fails when fewer rows get messages: {error}") from error
-    expected = found[some]
-    if again.shape != expected.shape or not torch.allclose(
-        again.double(), expected.double(), rtol=1e-3, atol=1e-4 * float(expected.abs().nan_to_num().max()), equal_nan=True
-    ):
-        raise TypeError(
-            f"{type(conv).__name__} gives a row something else when fewer rows get messages, or when they come in another "
-            f"order: in message, aggregate and update, what belongs to one edge or node may read nothing of others"
-        )
 
 
 def update_edges(conv: MessagePassing, view: MessagePassing, edges: Any, arguments: dict[str, Any]) -> LinkValues:
@@ -233,10 +180,19 @@ def update_edges(conv: MessagePassing, view: MessagePassing, edges: Any, argumen
 
     def make(rounds: Round) -> Tensor:
         plain = _plain(conv, rounds, arguments, ("edge_update",))
-        with rounds.watch(conv):
-            return type(conv).edge_updater(view, rounds.ends, size=rounds.sizes, **plain)
 
-    rows = tuple(found for value in arguments.values() for found in _rows_of(value))
+        def run(ends: Tensor, size: tuple[int, int], given: dict[str, Any]) -> Any:
+            with rounds.watch(conv):
+                return type(conv).edge_updater(view, ends, size=size, **given)
+
+        if not rounds.bag.tracing:
+            return run(rounds.ends, rounds.sizes, plain)
+        with not_kept(view):
+            found = run(rounds.ends, rounds.sizes, plain)
+            compare_alone(view, run, rounds, arguments, plain, found, True)
+        return found
+
+    rows = tuple(found for value in arguments.values() for found in rows_of(value))
     return LinkValues(rows, any(_reads_edges(value) for value in arguments.values()), edges.loops, make)
 
 
