@@ -215,3 +215,18 @@ def test_attributes_with_a_gradient() -> None:
     assert [graph.weight.grad.tolist() for graph in graphs] == [[2.0]] * 3
     with pytest.raises(ValueError, match="Expected 'weight' without a gradient to compile"):
         case.compiled(graphs)
+
+
+def test_labels_may_be_set_one_for_each_graph(tmp_path: Path) -> None:
+    compiled = enfa.compile(random_graphs(6, 5, channels=3), enfa.NodeMarking(), Net(1), progress=False)
+    compiled.y = torch.arange(6)
+    assert compiled[[4, 2]].y.tolist() == [4, 2]
+    for wrong, error, message in (
+        (torch.arange(7), ValueError, r"a label for each of 6 graphs, got a tensor of shape \[7\]"),
+        (torch.tensor(1), ValueError, "a label for each of 6 graphs"),
+        ([0, 1, 0, 1, 0, 1], TypeError, "labels to be a tensor, got list"),
+    ):
+        with pytest.raises(error, match=message):
+            compiled.y = wrong  # type: ignore[assignment]
+    compiled.save(tmp_path / "six.enfa")
+    assert enfa.load_compiled(tmp_path / "six.enfa").y.tolist() == list(range(6))

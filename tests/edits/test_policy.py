@@ -126,3 +126,11 @@ def test_example():
     lines = [line for line in EXAMPLE.read_text().splitlines() if line.strip()]
     assert len(lines) < 25
     runpy.run_path(str(EXAMPLE), run_name="__main__")
+
+
+def test_a_policy_without_marks_marks_nothing():
+    class Unmarked(Own):
+        marks = torch.zeros(1, 1)
+
+    with pytest.raises(ValueError, match=r"DELETE or a mark \(the policy has none: row 0 of its marks is unmarked\)"):
+        enfa.make_plan([random_graph(4, 3.0, seed=1)], Unmarked(S().mark_node(1)), layers(2))

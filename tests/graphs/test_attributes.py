@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 from torch_geometric.data import Data
 
-from enfa.graphs.attributes import graph_attributes
+from enfa.graphs.attributes import GraphAttributes, graph_attributes
 from enfa.testing import random_graph
 
 
@@ -52,3 +53,9 @@ def test_what_has_a_number_for_each_node_or_edge_of_all_graphs() -> None:
     assert graph_attributes(graphs[:1], ["three"])["three"].shape == (1, 3)
     graphs[2].row = torch.ones(1, 2)
     assert graph_attributes(graphs[2:])["row"].shape == (1, 2)
+
+
+def test_one_that_is_not_there_is_named() -> None:
+    with pytest.raises(KeyError, match=r"^Expected an attribute of whole graphs, got 'dipole'; there are charge: it is"):
+        GraphAttributes(charge=torch.ones(3))["dipole"]
+    assert GraphAttributes().get("dipole") is None

@@ -46,6 +46,7 @@ INF = torch.full((EDGES, 2), float("inf"))
         (_good(x=torch.zeros(4, 2, dtype=torch.long)), ValueError,
          "graph 1: Expected 'x' with 2 columns of float32, as in graph 0, got 2 columns of int64"),
         (_good(x=-torch.ones(4, 2, dtype=torch.long)), ValueError, "graph 1: .* categorical values to be >= 0, got -1"),
+        (_good(x=torch.full((4, 2), 2**63 + 5, dtype=torch.uint64)), ValueError, r"below 2\^63, got 9223372036854775813"),
         (_good(edge_attr=torch.zeros(EDGES - 1, 2)), ValueError,
          rf"graph 1: Expected 'edge_attr' of shape \[{EDGES}, columns\] \({EDGES} edges\), got \[{EDGES - 1}, 2\]"),
         (_good(edge_attr=torch.zeros(EDGES, 1)), ValueError,

@@ -54,13 +54,28 @@ class CompiledDataset:
         graph_attr: dict[str, Tensor] | None = None,
     ) -> None:
         self.key, self.policy, self.program, self.cls = key, policy, program, cls
-        self.rows, self.sources, self.graphs, self.y, self.graph_attr = rows, sources, graphs, y, graph_attr or {}
+        self.rows, self.sources, self.graphs, self.graph_attr = rows, sources, graphs, graph_attr or {}
+        self.y = y
         self.node_y: Tensor | None = None
         """[N, T]: labels of nodes, all graphs' one after another, which plans then have as ``y``. Set behind compiling;
         not stored."""
         self.shared = False  # whether another dataset has the same tables: then they are copied before they grow
         self._slicer: Slicer | None = None
         self._cutters: dict[frozenset[tuple[int, str]], Cutter | None] = {}  # by needs
+
+    @property
+    def y(self) -> Tensor | None:
+        """[graphs] or [graphs, columns]: labels, which may be set."""
+        return self._y
+
+    @y.setter
+    def y(self, labels: Tensor | None) -> None:
+        if labels is not None:
+            if not isinstance(labels, Tensor):
+                raise TypeError(f"Expected labels to be a tensor, got {type(labels).__name__}")
+            if labels.ndim == 0 or len(labels) != len(self):
+                raise ValueError(f"Expected a label for each of {len(self)} graphs, got a tensor of shape {list(labels.shape)}")
+        self._y = labels
 
     @property
     def windows(self) -> None:

@@ -29,7 +29,7 @@ def _check_targets(graphs: GraphSet, edits: Edits, policy: str, what: str) -> No
     if bad.any():
         i = int(np.argmax(bad))
         raise ValueError(
-            f"{policy}: graph {graph[i]}: Expected a {what} edit to be DELETE or a mark from 1 to {len(marks) - 1} "
+            f"{policy}: graph {graph[i]}: Expected a {what} edit to be DELETE or a mark {_listed(len(marks))} "
             f"(or, in a subgraph that lists its nodes, 0), got {value[i]}"
         )
     key = np.sort(sub * (int(own[-1]) + 1) + target)
@@ -38,6 +38,11 @@ def _check_targets(graphs: GraphSet, edits: Edits, policy: str, what: str) -> No
         s, t = divmod(int(twice[0]), int(own[-1]) + 1)
         g = int(edits.graph[s])
         raise ValueError(f"{policy}: graph {g}: subgraph {s - edits.sub_ptr[g]} edits {what} {t - own[g]} twice")
+
+
+def _listed(count: int) -> str:
+    """Rows of marks; the first is that of what is not marked."""
+    return f"from 1 to {count - 1}" if count > 1 else "(the policy has none: row 0 of its marks is unmarked)"
 
 
 def _lacks(graphs: GraphSet, edits: Edits, sub: np.ndarray, node: np.ndarray) -> np.ndarray:

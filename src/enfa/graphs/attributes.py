@@ -11,9 +11,23 @@ from torch_geometric.data import Data
 from enfa.graphs.labels import in_type_of
 from enfa.graphs.unopened import unopened
 
-__all__ = ["added_attributes", "graph_attributes"]
+__all__ = ["GraphAttributes", "added_attributes", "graph_attributes"]
 
 _OTHERS = {"x", "x_cat", "edge_index", "edge_attr", "edge_weight", "y", "num_nodes", "batch", "ptr"}
+
+
+class _NoAttribute(KeyError):
+    __str__ = Exception.__str__  # a sentence, not a key in quotes
+
+
+class GraphAttributes(dict[str, Tensor]):
+    """By name, [graphs, ...]."""
+
+    def __missing__(self, name: str) -> Tensor:
+        raise _NoAttribute(
+            f"Expected an attribute of whole graphs, got {name!r}; there are {', '.join(self) or 'none'}: it is a number, or a "
+            f"tensor of one shape, in every graph, and [1, ...] where it could be one for each node or edge"
+        )
 
 
 def _value(data: Data, name: str) -> Tensor | None:

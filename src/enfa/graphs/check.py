@@ -35,6 +35,8 @@ def _features(value: object, name: str, count: int, what: str, position: int) ->
     if array.dtype.kind in "iub":
         if array.size and int(array.min()) < 0:
             raise ValueError(f"{where} categorical values to be >= 0, got {int(array.min())}")
+        if array.dtype == np.uint64 and array.size and int(array.max()) >= 2**63:
+            raise ValueError(f"{where} categorical values below 2^63, got {int(array.max())}")
         return array.astype(np.int64, copy=False)
     raise TypeError(f"{where} to hold floats or integers, got {value.dtype}")
 

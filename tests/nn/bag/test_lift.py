@@ -268,6 +268,11 @@ class Sorts(Counting):
         return self.pool(self.conv(x, edge_index), batch)
 
 
+class Sized(Counting):
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        return pyg.global_mean_pool(self.conv(x, edge_index), batch, size=1000)
+
+
 @pytest.mark.parametrize("make", [pyg.GIN, pyg.GCN, pyg.GraphSAGE, pyg.GAT])
 def test_a_model_without_columns_for_the_mark(make: Any) -> None:
     with pytest.raises(ValueError, match=r"^Expected G\w+ to take 4 columns, .*, got one that takes 3: .* 3 \+ 1 wide$"):
@@ -283,6 +288,7 @@ def test_a_model_without_columns_for_the_mark(make: Any) -> None:
         (Unpooled, {}, "Expected a model that pools its nodes, got Unpooled"),
         (Norms, {}, "Expected no norm with statistics per graph on Rows, .*, got GraphNorm: use torch.nn.BatchNorm1d"),
         (Sorts, {}, "Expected a sum, mean, maximum.* got SortAggregation"),
+        (Sized, {}, "Expected a pool of the graphs that there are, got size=1000: leave size away"),
         (Squared, {"pool": "sum"}, "Expected a row for every node from Squared"),
         (lambda ins: pyg.GIN(ins, 4, 2, 2, jk="lstm"), {"pool": "sum"}, "lstm is not known to act on each row by itself"),
         (lambda ins: pyg.GIN(ins, 4, 2, 2, norm="instance"), {"pool": "sum"}, "by itself|statistics"),

@@ -220,3 +220,39 @@ def test_on_a_gpu(kind: type[nn.Module]) -> None:
     graphs = random_graphs(4, 6, seed=1)
     assert trace(kind().cuda(), graphs, enfa.NodeMarking()) == trace(kind(), graphs, enfa.NodeMarking())
     assert_same_as_full(kind().cuda(), enfa.NodeMarking(), graphs)
+
+
+class _Shared(nn.Module):
+    def __init__(self, share: object) -> None:
+        super().__init__()
+        self.share, self.embed = share, nn.Embedding(3, 4, max_norm=0.1)
+
+    def forward(self, bag: enfa.Bag) -> Tensor:
+        return bag.pool(bag.pool(nn.functional.dropout(self.embed(bag.x[:, 0]), 0.5, self.training)))
+
+
+def test_an_attribute_called_share_may_be_something_else() -> None:
+    graphs = random_graphs(3, 5, channels=[3])
+    for share in (True, nn.Linear(2, 2), None):
+        assert trace(_Shared(share), graphs, enfa.NodeMarking()).share == "graph"
+    assert trace(_Shared("dataset"), graphs, enfa.NodeMarking()).share == "dataset"
+    with pytest.raises(ValueError, match="Expected share of _Shared to be 'dataset', 'graph' or None, got 'graphs'"):
+        trace(_Shared("graphs"), graphs, enfa.NodeMarking())
+
+
+def test_weights_that_a_pass_shortens_stay_as_they_were() -> None:
+    model = _Shared(None)
+    before = model.embed.weight.detach().clone()
+    trace(model, random_graphs(3, 5, channels=[3]), enfa.NodeMarking())
+    assert torch.equal(model.embed.weight, before)
+
+
+def test_an_attribute_of_graphs_that_is_none_is_named() -> None:
+    class Reads(nn.Module):
+        def forward(self, bag: enfa.Bag) -> Tensor:
+            return bag.graph_attr["dipole"]
+
+    graphs = random_graphs(2, 5, channels=3)
+    graphs[0].dipole = torch.ones(3)
+    with pytest.raises(KeyError, match="Expected an attribute of whole graphs, got 'dipole'; there are none"):
+        trace(Reads(), graphs, enfa.NodeMarking())

@@ -18,7 +18,7 @@ from torch_geometric.data import Data
 from enfa.edits import Policy
 from enfa.edits.check import edits_by
 from enfa.graphs import GraphSet, check_graphs
-from enfa.graphs.attributes import graph_attributes
+from enfa.graphs.attributes import GraphAttributes, graph_attributes
 from enfa.nn.bag.bag import Bag
 from enfa.nn.convs.exact import check_norm
 from enfa.nn.cuda.boxes import put_back
@@ -113,8 +113,16 @@ def trace(
     if graph_attr is None:
         graph_attr = {} if isinstance(graphs, GraphSet) else graph_attributes(graphs)
     bag = traced(model, checked, policy, graph_attr, TracingBag)
-    share = getattr(model, "share", None) or ("graph" if bag.dropout or bag.apart else "dataset")
+    share = _asked(model) or ("graph" if bag.dropout or bag.apart else "dataset")
     return Program(bag.program.steps, share, not bag.loopless, bag.counted, bag.dropout, frozenset(bag.needs))
+
+
+def _asked(model: nn.Module) -> str | None:
+    """How far rows are to be shared, where a model says so. Its attribute of that name may be something else, too."""
+    share = getattr(model, "share", None)
+    if isinstance(share, str) and share not in ("dataset", "graph"):
+        raise ValueError(f"Expected share of {type(model).__name__} to be 'dataset', 'graph' or None, got {share!r}")
+    return share if isinstance(share, str) else None
 
 
 B = TypeVar("B", bound=TracingBag)
@@ -174,7 +182,9 @@ def _as_it_was(model: nn.Module) -> Iterator[None]:
             continue
         boxes = [own, *(value for value in own.values() if isinstance(value, (list, dict, set, deque)))]
         kept.append((module, [(box, box.copy()) for box in boxes], _parts(module)))
-        buffers += [(b, b._version, b.clone()) for b in module._buffers.values() if b is not None and not b.is_inference()]
+        # of parameters, an embedding shortens what it reads (max_norm)
+        held = [*module._buffers.values(), *module._parameters.values()]
+        buffers += [(b, b._version, b.detach().clone()) for b in held if b is not None and not b.is_inference()]
     try:
         yield
     finally:
@@ -240,5 +250,6 @@ def in_precision_of(model: nn.Module, bag: Bag) -> Bag:
         value = getattr(bag, name)
         if value is not None and value.is_floating_point():
             setattr(bag, name, value.to(dtype))
-    bag.graph_attr = {name: v.to(dtype) if v.is_floating_point() else v for name, v in bag.graph_attr.items()}
+    attributes = bag.graph_attr.items()
+    bag.graph_attr = GraphAttributes({name: v.to(dtype) if v.is_floating_point() else v for name, v in attributes})
     return bag

@@ -128,8 +128,15 @@ def masked_edge_index(edge_index: EdgeList, edge_mask: Any) -> EdgeList:
     return edge_index.masked(edge_mask)
 
 
+def _no_number(name: str, given: Any) -> None:
+    """How many graphs a pool gives: as many as there are."""
+    if given is not None:
+        raise TypeError(f"Expected a pool of the graphs that there are, got {name}={given!r}: leave {name} away")
+
+
 def _pool(how: str) -> Callable[..., Any]:
     def pool(x: Any, batch: Any, size: Any = None) -> Any:
+        _no_number("size", size)
         return batch.pooled(x, how)
 
     return pool
@@ -143,4 +150,5 @@ for _original, _how in ((global_add_pool, "sum"), (global_mean_pool, "mean"), (g
 def scatter(src: Any, index: Any, dim: int = 0, dim_size: Any = None, reduce: str = "sum") -> Any:
     if not isinstance(index, NodeBatch) or dim not in (0, -2):
         raise TypeError("Expected scatter to pool the nodes of each graph (scatter(x, batch, dim=0)), got other numbers")
+    _no_number("dim_size", dim_size)
     return index.pooled(src, {"add": "sum"}.get(reduce, reduce))
