@@ -204,3 +204,10 @@ def test_a_pass_within_a_pass_is_refused_where_workers_cannot_do_both(compiled: 
 def test_a_score_without_a_draw_is_refused(compiled: CompiledDataset) -> None:
     with pytest.raises(ValueError, match="Expected 'draw'"):
         enfa.DataLoader(compiled, 6, score=np.ones(3))
+
+
+@pytest.mark.parametrize("shard", [2, (0, 1, 2), (0.5, 2), (2, 2), "01"])
+def test_a_shard_is_a_rank_and_their_number(shard: object) -> None:
+    compiled = enfa.compile(random_graphs(3, 5, channels=3), enfa.NodeMarking(), enfa.DSGNN(3, 4, 2, 1), progress=False)
+    with pytest.raises(ValueError, match=r"Expected shard to be \(rank, ranks\) with 0 <= rank < ranks, got"):
+        enfa.DataLoader(compiled, 2, shard=shard)  # type: ignore[arg-type]

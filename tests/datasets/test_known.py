@@ -1,9 +1,10 @@
+import re
 from pathlib import Path
 
 import pytest
 
 from enfa.datasets import names
-from enfa.datasets.known import NPZ_NAMES, OGB_NAMES, check_known, compact_file
+from enfa.datasets.known import NPZ_NAMES, OGB_NAMES, check_known, compact_file, dataset_file
 from enfa.datasets.npz.zinc import SIZES
 from enfa.datasets.official import fetch
 from enfa.datasets.official.compact import _READERS
@@ -32,3 +33,13 @@ def test_what_may_be_read_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         check_known(str(tmp_path / "none.npz"), tmp_path)
     with pytest.raises(ValueError, match="pairs of graphs"):
         check_known("BREC", tmp_path)
+
+
+def test_a_missing_file_is_looked_for_in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match=rf"no dataset file no.npz in {re.escape(str(tmp_path))} \(dataset=PATH"):
+        dataset_file("no.npz")
+    with pytest.raises(FileNotFoundError, match=r"no.npz$"):
+        dataset_file(tmp_path / "no.npz")
+    (tmp_path / "there.npz").touch()
+    assert dataset_file("there.npz") == Path("there.npz")

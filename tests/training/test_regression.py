@@ -192,3 +192,11 @@ def test_predictions_are_in_the_units_of_the_data(config_file: Write, numbers: s
     torch.save(checkpoint, folder_of(config) / LAST)
     scaled = [row["logp"] for row in predict(folder_of(config) / LAST, Path(numbers))]
     assert scaled == pytest.approx([2 * value + 3 for value in plain])
+
+
+def test_a_target_that_no_graph_has_is_refused(config_file: Write, make_npz: Callable[..., Path]) -> None:
+    y = np.stack([np.full(40, np.nan), np.arange(40) + 0.5], 1)
+    path = str(make_npz(y, "empty", targets=np.array(["first", "second"]), **PARTS))
+    with pytest.raises(ValueError, match="Expected labels of every target, got none of first: leave it out, or name a target"):
+        prepare(read_config(config_file(dataset=path, metric="mae")))
+    prepare(read_config(config_file(dataset=path, metric="mae", target="second")))

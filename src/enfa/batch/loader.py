@@ -212,7 +212,8 @@ class DataLoader(torch.utils.data.DataLoader):
             )
         batch_size, seed = whole("batch_size", batch_size, 1), whole("seed", seed, 0)
         max_rows = None if max_rows is None else whole("max_rows", max_rows, 1)
-        if not 0 <= shard[0] < shard[1]:
+        pair = isinstance(shard, (tuple, list)) and len(shard) == 2 and all(isinstance(n, int) for n in shard)
+        if not pair or not 0 <= shard[0] < shard[1]:
             raise ValueError(f"Expected shard to be (rank, ranks) with 0 <= rank < ranks, got {shard}")
         if draw is not None:
             compiled.checked_draw(draw)

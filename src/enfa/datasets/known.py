@@ -8,8 +8,8 @@ from pathlib import Path
 from enfa.datasets.official.fetch import ensure_tu
 
 __all__ = [
-    "COUNTING_NAMES", "NPZ_NAMES", "OGB_NAMES", "TU_NAMES", "ZINC_NAMES", "check_known", "compact_file", "elsewhere",
-    "is_table", "names",
+    "COUNTING_NAMES", "NPZ_NAMES", "OGB_NAMES", "TU_NAMES", "ZINC_NAMES", "check_known", "compact_file", "dataset_file",
+    "elsewhere", "is_table", "names",
 ]  # fmt: skip
 
 # fmt: off
@@ -57,14 +57,22 @@ def is_table(path: str | Path) -> bool:
     return Path(path).suffix.lower() in (".csv", ".tsv")
 
 
+def dataset_file(name: str | Path) -> Path:
+    """The path of a file of graphs that is there."""
+    path = Path(name)
+    if not path.is_file():
+        looked = "" if path.is_absolute() else f" in {Path.cwd()} (dataset=PATH names another place)"
+        raise FileNotFoundError(f"There is no dataset file {path}{looked}")
+    return path
+
+
 def check_known(name: str, root: str | Path) -> None:
     """Refuse what no dataset is called, and a path where no file is.
 
     A name that only the TU collection may know is looked for there: its raw files are downloaded now, not when it is read.
     """
     if name.endswith(".npz") or is_table(name):
-        if not Path(name).is_file():
-            raise FileNotFoundError(f"There is no dataset file {Path(name)}")
+        dataset_file(name)
         return
     if name == "BREC":
         raise ValueError("BREC has pairs of graphs and no labels to learn: enfa.datasets.load_brec reads it")

@@ -154,7 +154,8 @@ def check_graphs(graphs: Sequence[Data], first: int = 0) -> GraphSet:
         if data.edge_weight is not None:  # unlike other attributes: PyG's convs would use it
             raise ValueError(
                 f"graph {position}: Expected no 'edge_weight', which nothing here reads, got {_said(data.edge_weight)}: "
-                f"put weights into 'edge_attr', for a conv that reads them (conv='gine', edge_channels=1)"
+                f"put weights into 'edge_attr', for a conv that reads them (conv='gine', edge_channels=1; "
+                f"enfa.lift(model, edges='edge_weight') hands them over as weights)"
             )
         if data.edge_attr is not None:
             attrs.append(_features(data.edge_attr, "edge_attr", edge.shape[1], "edges", position))

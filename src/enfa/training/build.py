@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 from torch_geometric.data import Data
@@ -17,7 +17,7 @@ from enfa.batch.shards.folder import Folder
 from enfa.batch.shards.manifest import MANIFEST, Manifest
 from enfa.datasets import Benchmark, from_csv, from_npz, load
 from enfa.datasets.benchmark import Channels
-from enfa.datasets.known import is_table
+from enfa.datasets.known import dataset_file, is_table
 from enfa.datasets.npz.read import Need
 from enfa.datasets.one_graph import OneGraph
 from enfa.datasets.own import BadRow
@@ -73,7 +73,21 @@ def open_benchmark(config: Config, report: Callable[[list[BadRow], int], None] |
     ``report`` is called with the rows of a ``.csv`` file that are left out, and how many more have no label.
     """
     data = _open(config, report)
-    return data if config.target is None else data.only(config.target)
+    data = data if config.target is None else data.only(config.target)
+    if config.dataset.endswith(".npz"):
+        _check_labelled(data)
+    return data
+
+
+def _check_labelled(data: Benchmark) -> None:
+    """A target that no graph has would be learnt from nothing, and predicted all the same."""
+    if data.labels.ndim < 2:
+        return
+    empty = np.isnan(data.labels).all(0)
+    if empty.any():
+        names = data.targets or [f"column {k} of y" for k in range(len(empty))]
+        lacking = ", ".join(name for name, none in zip(names, empty) if none)
+        raise ValueError(f"{data.name}: Expected labels of every target, got none of {lacking}: leave it out, or name a target")
 
 
 def _open(config: Config, report: Callable[[list[BadRow], int], None] | None) -> Benchmark:
@@ -89,10 +103,7 @@ def _open(config: Config, report: Callable[[list[BadRow], int], None] | None) ->
         except ImportError as error:  # rdkit is an extra
             raise ValueError(str(error)) from error
     if config.dataset.endswith(".npz"):
-        path = Path(config.dataset)
-        if not path.is_file():
-            raise FileNotFoundError(f"There is no dataset file {path}")
-        return from_npz(path, metric=config.metric, use_node_attr=config.use_node_attr)
+        return from_npz(dataset_file(config.dataset), metric=config.metric, use_node_attr=config.use_node_attr)
     if config.metric is not None:
         raise ValueError(f"{config.dataset} has its official metric: the setting metric is for .npz and .csv files")
     return load(config.dataset, config.root, use_node_attr=config.use_node_attr)

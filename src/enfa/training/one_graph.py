@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 
 from enfa.batch.dataset import CompiledDataset
 from enfa.batch.parts import SubgraphLoader
+from enfa.datasets.known import dataset_file
 from enfa.datasets.one_graph import OneGraph, graph_from_npz, links_from_npz, nodes_from_npz
 from enfa.edits import Policy
 from enfa.edits.policies import policy_from
@@ -24,9 +25,7 @@ __all__ = ["compile_roots", "labels_of_roots", "open_one_graph", "predict_roots"
 
 
 def open_one_graph(config: Config) -> OneGraph:
-    path = Path(config.dataset)
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no dataset file {path}")
+    path = dataset_file(config.dataset)
     if config.level == "nodes":
         return nodes_from_npz(path, metric=config.metric, fold=config.fold)
     if config.fold:

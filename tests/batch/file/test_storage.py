@@ -250,3 +250,8 @@ def test_a_policy_within_a_policy_is_found_again(tmp_path: Path) -> None:
     policy = enfa.Subsample(enfa.EgoNets(1, mark=True), count=2, seed=3)
     enfa.compile(random_graphs(4, 6, seed=1), policy, Chain(2, 1), progress=False).save(tmp_path / "a.enfa")
     assert enfa.load_compiled(tmp_path / "a.enfa").policy == policy
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"Expected a file of compiled\.save, got the folder .*ShardedDataset"):
+        enfa.load_compiled(tmp_path)

@@ -224,6 +224,8 @@ def load_compiled(
     ``cls``: what plans are made as; ``needs``: what the model reads beside the tables, where it is not the one of the file;
     ``data``: the file's bytes, where it lies elsewhere than on a disk.
     """
+    if data is None and Path(path).is_dir():
+        raise ValueError(f"Expected a file of compiled.save, got the folder {path}: enfa.ShardedDataset.open reads shards")
     packed = packed_in(path, Path(path).read_bytes() if data is None else data)
     with _naming(path):
         raw = read_header(packed)

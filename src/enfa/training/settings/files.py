@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from enfa.datasets.known import is_table, names
+from enfa.datasets.known import dataset_file, is_table, names
 from enfa.nn.models.registry import MODELS
 from enfa.training.settings.arguments import default_of
 from enfa.training.settings.config import Config
@@ -92,9 +92,7 @@ SHORT: dict[str, Any] = {
 
 
 def _of_data(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no dataset file {path}")
-    return {"dataset": str(path)}
+    return {"dataset": str(dataset_file(path))}
 
 
 def _with_defaults(values: dict[str, Any]) -> dict[str, Any]:
