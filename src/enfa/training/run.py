@@ -20,7 +20,7 @@ from enfa.atomic import named
 from enfa.datasets import Benchmark
 from enfa.memory import keep_memory
 from enfa.training.build import Problem, compile_for, open_benchmark
-from enfa.training.checkpoint import check_resumable, check_same_model, check_weights, load, load_checkpoint
+from enfa.training.checkpoint import check_resumable, check_same_model, check_same_split, check_weights, load, load_checkpoint
 from enfa.training.disk import write_json, write_text
 from enfa.training.finetune import fitted, start_from
 from enfa.training.loop.graphed import on_gpu, uses_graphs
@@ -307,9 +307,14 @@ def evaluate(config: Config, checkpoint: str | Path | None = None, part: str = "
     """The score of a checkpoint (by default the run's best) on one part of the split."""
     path = folder_of(config) / BEST if checkpoint is None else one_model(checkpoint)
     found = load_checkpoint(path)
-    if found["enfa"]["config"]["dataset"] == config.dataset:
-        check_same_data(Path(path), found["enfa"].get("data"), fingerprint(config), config)
-    run = prepare(config, progress, None if config.init is None else load(path))
+    before, now = found["enfa"].get("data"), fingerprint(config)
+    of_same_name = found["enfa"]["config"]["dataset"] == config.dataset
+    if of_same_name:
+        check_same_data(Path(path), before, now, config)
+    data = open_benchmark(config) if config.level == "graphs" else None
+    if of_same_name or (now is not None and before == now):  # the same file may be named in two ways
+        check_same_split(path, found, config, data is not None and data.splits is not None)
+    run = prepare(config, progress, None if config.init is None else load(path), data)
     check_same_model(path, found, config, run.module.problem)
     check_weights(path, found, run.module)
     run.batches.split = {**run.batches.split, "test": run.batches.split[part]}
