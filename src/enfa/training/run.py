@@ -29,8 +29,9 @@ from enfa.training.one_graph import compile_roots, labels_of_roots, open_one_gra
 from enfa.training.results.done import has_stopped, record_of
 from enfa.training.results.parts import Parts
 from enfa.training.results.record import Record, hardware
+from enfa.training.settings.claim import claimed
 from enfa.training.settings.config import Config
-from enfa.training.settings.folder import BEST, LAST, check_place, check_same_data, fingerprint, folder_of, started_by_another
+from enfa.training.settings.folder import BEST, LAST, check_same_data, fingerprint, folder_of, started_by_another
 from enfa.training.trained.members import one_model
 
 if TYPE_CHECKING:
@@ -251,9 +252,15 @@ def fit(
     epoch it was in (see LastCheckpoint); one that had stopped by itself stays as it is. ``data`` as in ``prepare``. ``parts``
     is told what begins, and notes how long it takes.
     """
+    with claimed(config, resume):
+        return _fit(config, resume, progress, deadline, data, Parts() if parts is None else parts)
+
+
+def _fit(
+    config: Config, resume: bool, progress: bool, deadline: float | None, data: Benchmark | None, parts: Parts
+) -> Record | None:
     folder = folder_of(config)
     last = folder / LAST
-    check_place(config, resume)
     seen = torch.cuda.device_count()
     if config.accelerator == "gpu" and seen < config.devices:
         raise ValueError(f"Expected GPUs for accelerator=gpu and devices={config.devices}, PyTorch sees {seen}")
@@ -268,7 +275,6 @@ def fit(
             return there
     if not on_gpu(config):
         keep_memory()
-    parts = Parts() if parts is None else parts
     weights = None if config.init is None else load(last if resume else config.init)
     run = prepare(config, progress, weights, data, parts)
     if checkpoint is not None:
