@@ -85,6 +85,44 @@ def test_early_stopping_and_target(config_file: Write) -> None:
     assert target is not None and target.ended == "target reached" and target.score[-1] >= 0.25
 
 
+@pytest.mark.parametrize("setting", ["early_stopping=2", "stop_at=0.25"])
+@pytest.mark.parametrize("validation", ["test", "next"])
+def test_a_run_that_has_stopped_stays_as_it_is(config_file: Write, setting: str, validation: str) -> None:
+    words = [setting, f"validation={validation}", *(["lr=1e-12"] if "early" in setting else [])]
+    path = config_file(epochs=30)
+    config = read_config(path, words)
+    first = fit(config, progress=False)
+    assert first is not None and first.ended in ("early stopping", "target reached") and first.epochs < 30
+    kept = {file: file.read_bytes() for file in folder_of(config).iterdir() if file.suffix in (".ckpt", ".csv", ".json")}
+    assert {file.name for file in kept} == {BEST, LAST, "metrics.csv", "result.json"}
+    again = CliRunner().invoke(app, ["train", str(path), *words, "--resume", "--no-progress"])
+    said = f"fold-0-seed-0 has stopped after {first.epochs} of 30 epochs, and nothing is left to train."
+    assert again.exit_code == 0 and said in again.output and f"{first.ended}: {first.epochs} epoch" in again.output, (
+        again.output
+    )
+    assert {file: file.read_bytes() for file in kept} == kept
+    # nor is it trained where its record is damaged, or one of other settings
+    (folder_of(config) / "result.json").write_text("{")
+    for more in ([], ["epochs=40"]):
+        record = fit(read_config(path, [*words, *more]), resume=True, progress=False)
+    assert record is not None and (record.ended, record.epochs, record.test) == (first.ended, first.epochs, first.test)
+    assert (record.score, record.loss, record.best_epoch) == (first.score, first.loss, first.best_epoch)
+    assert abs(record.seconds - first.seconds) < 0.5
+    assert {file: file.read_bytes() for file in kept if file.suffix != ".json"} == {
+        file: data for file, data in kept.items() if file.suffix != ".json"
+    }
+
+
+def test_a_run_that_has_stopped_goes_on_with_more_patience_to_the_same_weights(config_file: Write) -> None:
+    path = config_file(epochs=30, lr=1e-12)
+    whole, parts = (read_config(path, ["early_stopping=5", f"name={name}"]) for name in ("whole", "parts"))
+    first, stopped = fit(whole, progress=False), fit(read_config(path, ["early_stopping=2", "name=parts"]), progress=False)
+    assert first is not None and stopped is not None and (first.epochs, stopped.epochs) == (6, 3)
+    more = fit(parts, resume=True, progress=False)
+    assert more is not None and (more.epochs, more.score, more.ended) == (6, first.score, "early stopping")
+    assert same(state(whole), state(parts))
+
+
 def test_out_of_time_stops_after_an_epoch(config_file: Write) -> None:
     record = fit(read_config(config_file()), progress=False, deadline=time.monotonic())
     assert record is not None and (record.ended, record.epochs) == ("out of time", 1)

@@ -47,6 +47,32 @@ def test_sweep_repeats_nothing(tmp_path: Path, config_file: Callable[..., Path])
     assert other.exit_code == 2 and "runs with other settings (lr is 0.01 there and 0.5 here)" in other.stderr
 
 
+@pytest.mark.parametrize("jobs", ["1", pytest.param("2", marks=pytest.mark.long)])
+def test_a_run_that_fails_is_reported_and_the_others_run(tmp_path: Path, config_file: Callable[..., Path], jobs: str) -> None:
+    args = ["sweep", str(config_file(epochs=1)), "--results", str(tmp_path / "r"), "--no-progress", "--jobs", jobs]
+    bad = tmp_path / "runs" / "tiny" / "fold-0-seed-0" / "last.ckpt"
+    bad.parent.mkdir(parents=True)
+    bad.write_text("no checkpoint")
+    result = CliRunner().invoke(app, [*args, "--folds", "0-1"])
+    assert result.exit_code == 1, result.output
+    assert f"tiny fold 0 seed 0: failed: {bad} is damaged" in result.output
+    assert "tiny fold 1 seed 0: all epochs after 1 epochs" in result.output
+    assert [run["fold"] for run in json.loads((tmp_path / "r" / "tiny.json").read_text())["runs"]] == [1]
+
+
+def test_an_interrupt_ends_a_sweep(tmp_path: Path, config_file: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = []
+
+    def interrupted(config: Config, **_: object) -> None:
+        begun.append(config.fold)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("enfa.training.sweep.fit", interrupted)
+    args = ["sweep", str(config_file(epochs=1)), "--results", str(tmp_path / "r"), "--no-progress", "--folds", "0-1"]
+    result = CliRunner().invoke(app, args)
+    assert result.exit_code == 130 and "the same command continues" in result.output and begun == [0]
+
+
 @pytest.mark.long
 def test_several_at_once_give_the_same(tmp_path: Path, config_file: Callable[..., Path]) -> None:
     found = []

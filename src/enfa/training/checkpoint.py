@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from enfa.datasets.known import is_table
 from enfa.nn.models.pretrained import CONFIG, load_pretrained
 from enfa.training.build import Problem, make_model, make_policy
 from enfa.training.metrics import in_units
@@ -17,8 +18,8 @@ from enfa.training.settings.folder import check_same_data, fingerprint
 from enfa.training.trained.members import one_model
 
 __all__ = [
-    "FORMAT", "check_resumable", "check_same_model", "check_same_run", "check_weights", "load", "load_checkpoint",
-    "load_model", "trained_on",
+    "FORMAT", "check_resumable", "check_same_model", "check_same_run", "check_same_split", "check_weights", "load",
+    "load_checkpoint", "load_model", "trained_on",
 ]  # fmt: skip
 
 
@@ -134,6 +135,28 @@ def check_same_model(path: str | Path, checkpoint: dict[str, Any], config: Confi
     there = Problem(**checkpoint["enfa"]["problem"])
     if there != problem:
         raise ValueError(f"{path} was trained for other data: {there} there, {problem} here")
+
+
+def _of_split(config: Config, official: bool) -> tuple[str, ...]:
+    """The settings that say which graphs, or nodes, are in which part; of an official split there are none."""
+    if config.level != "graphs":
+        return ("fold",) if config.level == "nodes" else ("fold_seed",)
+    if is_table(config.dataset):
+        return ("split", "fold_seed") if config.split == "random" else ("split",)
+    return () if official else ("fold", "fold_seed", "validation")
+
+
+def check_same_split(path: str | Path, checkpoint: dict[str, Any], config: Config, official: bool) -> None:
+    """Refuse to score on graphs that the weights were trained on: another split of the same data has some in every part."""
+    there, here = (
+        replace(of, split="random") if is_table(of.dataset) and of.split is None else of for of in (_config(checkpoint), config)
+    )
+    differ = _differences(there, here, _of_split(here, official))
+    if differ:
+        raise ValueError(
+            f"{path} was trained on another part of the data ({differ}): Expected the split that it was trained with, got one "
+            f"in which graphs to test on may be among those it has seen"
+        )
 
 
 def check_same_run(path: str | Path, checkpoint: dict[str, Any], config: Config) -> None:

@@ -20,16 +20,18 @@ from enfa.atomic import named
 from enfa.datasets import Benchmark
 from enfa.memory import keep_memory
 from enfa.training.build import Problem, compile_for, open_benchmark
-from enfa.training.checkpoint import check_resumable, check_same_model, check_weights, load, load_checkpoint
+from enfa.training.checkpoint import check_resumable, check_same_model, check_same_split, check_weights, load, load_checkpoint
 from enfa.training.disk import write_json, write_text
 from enfa.training.finetune import fitted, start_from
 from enfa.training.loop.graphed import on_gpu, uses_graphs
 from enfa.training.metrics import NEAR, lower_is_better, mode
 from enfa.training.one_graph import compile_roots, labels_of_roots, open_one_graph
+from enfa.training.results.done import has_stopped, record_of
 from enfa.training.results.parts import Parts
 from enfa.training.results.record import Record, hardware
+from enfa.training.settings.claim import claimed
 from enfa.training.settings.config import Config
-from enfa.training.settings.folder import BEST, LAST, check_place, check_same_data, fingerprint, folder_of, started_by_another
+from enfa.training.settings.folder import BEST, LAST, check_same_data, fingerprint, folder_of, started_by_another
 from enfa.training.trained.members import one_model
 
 if TYPE_CHECKING:
@@ -181,6 +183,7 @@ def _bars(progress: bool) -> list[Any]:
 def _trainer(config: Config, metric: str, folder: Path, progress: bool, deadline: float | None) -> pl.Trainer:
     from enfa.training.loop.last import LastCheckpoint
     from enfa.training.loop.lightning import pl
+    from enfa.training.loop.stopping import EarlyStopping
     from enfa.training.loop.whole import WholeCheckpoints
 
     Callback, ModelCheckpoint = pl.callbacks.Callback, pl.callbacks.ModelCheckpoint
@@ -208,7 +211,7 @@ def _trainer(config: Config, metric: str, folder: Path, progress: bool, deadline
         near = NEAR if lower_is_better(metric) else -NEAR
         threshold = None if config.stop_at is None else config.stop_at + near
         callbacks.append(
-            pl.callbacks.EarlyStopping(
+            EarlyStopping(
                 "valid/score",
                 mode=mode(metric),
                 patience=patience,
@@ -245,22 +248,33 @@ def fit(
 ) -> Record | None:
     """Train, and return the run's record; None in processes that only helped.
 
-    ``deadline`` (of ``time.monotonic``) ends the run at the end of the epoch in which it passes. An
-    interrupted run loses the epoch it was in (see LastCheckpoint). ``data`` as in ``prepare``. ``parts`` is told what begins,
-    and notes how long it takes.
+    ``deadline`` (of ``time.monotonic``) ends the run at the end of the epoch in which it passes. An interrupted run loses the
+    epoch it was in (see LastCheckpoint); one that had stopped by itself stays as it is. ``data`` as in ``prepare``. ``parts``
+    is told what begins, and notes how long it takes.
     """
+    with claimed(config, resume):
+        return _fit(config, resume, progress, deadline, data, Parts() if parts is None else parts)
+
+
+def _fit(
+    config: Config, resume: bool, progress: bool, deadline: float | None, data: Benchmark | None, parts: Parts
+) -> Record | None:
     folder = folder_of(config)
     last = folder / LAST
-    check_place(config, resume)
-    there = torch.cuda.device_count()
-    if config.accelerator == "gpu" and there < config.devices:
-        raise ValueError(f"Expected GPUs for accelerator=gpu and devices={config.devices}, PyTorch sees {there}")
+    seen = torch.cuda.device_count()
+    if config.accelerator == "gpu" and seen < config.devices:
+        raise ValueError(f"Expected GPUs for accelerator=gpu and devices={config.devices}, PyTorch sees {seen}")
     checkpoint = load_checkpoint(last) if resume else None
     if checkpoint is not None:
         check_resumable(last, checkpoint, config)
+    stopped = checkpoint if checkpoint is not None and has_stopped(checkpoint, config) else None
+    if stopped is not None and not started_by_another():
+        done, there = len(stopped["enfa"]["curve"]), record_of(config)
+        print(f"{folder} has stopped after {done} of {config.epochs} epochs, and nothing is left to train.")
+        if there is not None and there.epochs == done:
+            return there
     if not on_gpu(config):
         keep_memory()
-    parts = Parts() if parts is None else parts
     weights = None if config.init is None else load(last if resume else config.init)
     run = prepare(config, progress, weights, data, parts)
     if checkpoint is not None:
@@ -274,10 +288,13 @@ def fit(
             folder.mkdir(parents=True, exist_ok=True)
             write_text(folder / "config.yaml", yaml.safe_dump(config.to_dict(), sort_keys=False))
         run.module.csv = folder / "metrics.csv"
-        with parts.timed("epochs"):
-            trainer.fit(run.module, run.batches, ckpt_path=str(last) if resume else None, weights_only=True)
-        test, seconds = None, run.module.seconds
-        if run.module.graphed:
+        if stopped is None:
+            with parts.timed("epochs"):
+                trainer.fit(run.module, run.batches, ckpt_path=str(last) if resume else None, weights_only=True)
+        else:  # Lightning would train an epoch before it asks whether to stop
+            run.module.on_load_checkpoint(stopped)
+        test, seconds = None, run.module.seconds if stopped is None else stopped["enfa"]["seconds"]
+        if run.module.graphed and stopped is None:
             write_json(folder / "batches.json", {**run.batches.report(), **run.module.steps})
         if not run.validates_on_test:
             best, curve = str(folder / BEST), run.module.curve
@@ -287,7 +304,7 @@ def fit(
             run.module.curve = curve  # the best checkpoint brought its own, which ends there
     if not trainer.is_global_zero:
         return None
-    late = deadline is not None and time.monotonic() > deadline
+    late = deadline is not None and time.monotonic() > deadline and stopped is None
     record = Record.of(config, run.module, test, seconds, hardware(trainer.strategy.root_device), late)
     write_json(folder / "result.json", record.to_dict())
     return record
@@ -307,9 +324,14 @@ def evaluate(config: Config, checkpoint: str | Path | None = None, part: str = "
     """The score of a checkpoint (by default the run's best) on one part of the split."""
     path = folder_of(config) / BEST if checkpoint is None else one_model(checkpoint)
     found = load_checkpoint(path)
-    if found["enfa"]["config"]["dataset"] == config.dataset:
-        check_same_data(Path(path), found["enfa"].get("data"), fingerprint(config), config)
-    run = prepare(config, progress, None if config.init is None else load(path))
+    before, now = found["enfa"].get("data"), fingerprint(config)
+    of_same_name = found["enfa"]["config"]["dataset"] == config.dataset
+    if of_same_name:
+        check_same_data(Path(path), before, now, config)
+    data = open_benchmark(config) if config.level == "graphs" else None
+    if of_same_name or (now is not None and before == now):  # the same file may be named in two ways
+        check_same_split(path, found, config, data is not None and data.splits is not None)
+    run = prepare(config, progress, None if config.init is None else load(path), data)
     check_same_model(path, found, config, run.module.problem)
     check_weights(path, found, run.module)
     run.batches.split = {**run.batches.split, "test": run.batches.split[part]}

@@ -125,7 +125,12 @@ def sweep(
 
     if at_once == 1:
         for job in jobs:
-            file(job, _run(job.config.to_dict(), deadline, progress))
+            try:
+                values = _run(job.config.to_dict(), deadline, progress)
+            except Exception as failure:  # the others run, as they do where each has a process
+                report(job, None, failure)
+            else:
+                file(job, values)
         return
     # read by a process when it loads its libraries; more threads than one would only get in each other's way
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from enfa.locks import holding
 from enfa.training.disk import write_text
 from enfa.training.metrics import best_of, in_percent
 from enfa.training.results.record import Record
@@ -72,10 +73,13 @@ class Results:
         return any(r.fold == fold and r.seed == seed and r.ended != OUT_OF_TIME for r in self.records)
 
     def add(self, record: Record) -> None:
-        """Take a run in, in place of an earlier try, and write the file."""
-        others = [r for r in self.records if (r.fold, r.seed) != (record.fold, record.seed)]
-        self.records = sorted([*others, record], key=lambda r: (r.seed, r.fold))
-        write_text(self.path, self._text())
+        """Take a run in, in place of an earlier try, and write the file, with what other processes have filed since."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with holding(self.path.with_name(f".{self.path.name}.lock")):
+            filed = Results.open(self.path.parent, self.config).records
+            runs = {(r.seed, r.fold): r for r in (*self.records, *filed, record)}
+            self.records = [runs[key] for key in sorted(runs)]
+            write_text(self.path, self._text())
 
     def _text(self) -> str:
         """JSON with a line per run, so that versions of the file can be compared."""

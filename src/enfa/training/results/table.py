@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,12 +19,19 @@ _HEAD = ("config", "metric", "paper", "ours", "runs", "notes")
 
 
 def read_results(folder: Path) -> list[Results]:
-    """All result files of a folder, by name."""
+    """All result files of a folder, by name. One that is damaged is refused: a table without it would look complete."""
     if not folder.is_dir():
         raise FileNotFoundError(f"There is no folder of results {folder}")
-    # files of other commands (storage.json, say) have no runs
-    paths = [path for path in sorted(folder.glob("*.json")) if '"runs"' in path.read_text(encoding="utf-8")]
-    return [Results.load(path) for path in paths]
+    return [Results.load(path) for path in sorted(folder.glob("*.json")) if _has_runs(path)]
+
+
+def _has_runs(path: Path) -> bool:
+    """Not so files of other commands (storage.json, say)."""
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:  # of JSON, or of UTF-8
+        raise ValueError(f"{path} is damaged: Expected JSON, got {error}; put it back, or take it out of the folder") from error
+    return isinstance(values, dict) and "runs" in values
 
 
 class _Line(NamedTuple):

@@ -1,16 +1,16 @@
 """Several seeds of one config, in one folder."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from enfa.datasets import Benchmark
 from enfa.training.disk import write_json
+from enfa.training.results.done import record_of
 from enfa.training.results.record import Record
 from enfa.training.run import fit
 from enfa.training.settings.config import Config
-from enfa.training.settings.folder import LAST, MEMBERS, check_places, check_same_data, fingerprint, folder_of
+from enfa.training.settings.folder import LAST, MEMBERS, check_places, folder_of
 
 __all__ = ["fit_ensemble"]
 
@@ -33,20 +33,8 @@ def fit_ensemble(
     if not resume:
         check_places(configs)
     for each in configs:
-        record = _done(each) or fit(each, resume=(folder_of(each) / LAST).exists(), progress=progress, data=data)
+        record = record_of(each) or fit(each, resume=(folder_of(each) / LAST).exists(), progress=progress, data=data)
         if record is not None and report is not None:
             report(each, record)
     write_json(folder / MEMBERS, {"runs": [folder_of(each).name for each in configs]})
     return folder
-
-
-def _done(config: Config) -> Record | None:
-    """The record of a run that has ended, with these very settings."""
-    path = folder_of(config) / "result.json"
-    if not path.is_file():
-        return None
-    record = Record.from_dict(json.loads(path.read_text(encoding="utf-8")))
-    if record.config != config.to_dict():
-        return None
-    check_same_data(path, record.data, fingerprint(config), config)
-    return record

@@ -1,0 +1,31 @@
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from enfa.cli.app import app
+from enfa.training import Config
+from enfa.training.results.collect import Results
+from enfa.training.results.record import Record
+
+CONFIG = Config.make({"dataset": "CSL", "name": "n", "epochs": 1})
+RECORD = Record({}, 0, 0, "accuracy", "all epochs", 1, [0.0], [0.5], 0, 0.5, None, "0.1.0", "2.0", "a CPU", 12.0)
+
+
+@pytest.mark.parametrize("content", [b"", b'{"config": {"data', b"\xff\xfe", b'{"config": {}, "runs": [', b'{"runs": []}'])
+def test_a_damaged_file_is_not_left_out(tmp_path: Path, content: bytes) -> None:
+    Results.open(tmp_path, CONFIG).add(RECORD)
+    assert CliRunner().invoke(app, ["table", str(tmp_path)]).exit_code == 0
+    (tmp_path / "other.json").write_bytes(content)
+    result = CliRunner().invoke(app, ["table", str(tmp_path)])
+    lines = [line for line in result.stderr.splitlines() if line]
+    assert result.exit_code == 2 and len(lines) == 1, result.output
+    assert str(tmp_path / "other.json") in lines[0] and ("is damaged" in lines[0] or "is no file of results" in lines[0])
+
+
+@pytest.mark.parametrize("content", ['{"layout": "paper", "cells": [{"runs": 3}]}', "[]", "3"])
+def test_files_of_other_commands_are_passed_by(tmp_path: Path, content: str) -> None:
+    Results.open(tmp_path, CONFIG).add(RECORD)
+    (tmp_path / "storage.json").write_text(content)
+    result = CliRunner().invoke(app, ["table", str(tmp_path)])
+    assert result.exit_code == 0 and not result.stderr and "accuracy" in result.output
