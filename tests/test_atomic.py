@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import enfa.atomic
-from enfa.atomic import write_atomically
+from enfa.atomic import alone_in, write_atomically
 
 fcntl = pytest.importorskip("fcntl")
 
@@ -80,3 +80,25 @@ def test_without_locks_left_overs_stay(tmp_path: Path, monkeypatch: pytest.Monke
     left.touch()
     write_atomically(tmp_path / "x.enfa", [b"all"])
     assert left.exists() and (tmp_path / "x.enfa").read_bytes() == b"all"
+
+
+def test_a_folder_is_one_process_s_at_a_time(tmp_path: Path) -> None:
+    pytest.importorskip("fcntl", reason="this system has no such locks")
+    script = """
+import sys
+from pathlib import Path
+from enfa.atomic import alone_in
+with alone_in(Path(sys.argv[1])):
+    print("in")
+"""
+    with alone_in(tmp_path):
+        other = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+        with pytest.raises(subprocess.TimeoutExpired):
+            other.wait(3)
+    assert other.communicate()[0] == "in\n" and not list(tmp_path.iterdir())
+
+
+def test_without_locks_nobody_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(enfa.atomic, "fcntl", None)
+    with alone_in(tmp_path), alone_in(tmp_path):
+        pass

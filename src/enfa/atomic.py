@@ -9,7 +9,8 @@ import errno
 import os
 import re
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -18,7 +19,7 @@ try:
 except ImportError:  # a system without such locks: left-overs stay
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["check_writable", "named", "write_atomically"]
+__all__ = ["alone_in", "check_writable", "named", "write_atomically"]
 
 
 def named(error: OSError, path: Path) -> OSError:
@@ -56,6 +57,25 @@ def _remove_leftovers(target: Path) -> None:
                     path.unlink()
         except OSError:  # another process removes it, or has just renamed it
             continue
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Wait until no other process is in here with this folder: to read a file, and write it with something added.
+
+    The lock is the folder's own, so no file is left behind, and it ends with its process. Where a system or a network disk has
+    no such locks, nobody waits.
+    """
+    if fcntl is None:
+        yield
+        return
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)
 
 
 def write_atomically(path: Path, parts: Iterable[bytes | memoryview]) -> None:

@@ -80,8 +80,8 @@ def measure(sections: Sequence[str], source: Source, settings: Settings, store: 
         torch.set_num_threads(settings.threads)
     for name in sections:
         if name == "accuracy":
-            store.section(name).clear()  # reading is quick, and there may be more runs than last time
-            store.compute(name, "files", lambda: read_accuracy(results))
+            # reading is quick, and there may be more runs than last time
+            store.compute(name, "files", lambda: read_accuracy(results), again=True)
             yield name
         else:
             for key in MEASURE[name](source, settings, store):
