@@ -15,7 +15,7 @@ from rich.markup import escape
 from enfa.graphs.numbers import real
 from enfa.report.data import open_source
 from enfa.report.extra import need_matplotlib
-from enfa.report.reproduce import check_sections, measure, missing, open_store, seconds_left
+from enfa.report.reproduce import check_beforehand, check_sections, measure, missing, open_store, seconds_left
 from enfa.report.settings import FULL, QUICK, QUICK_CUDA, SECTIONS, Settings
 
 __all__ = ["reproduce"]
@@ -69,6 +69,7 @@ def reproduce(
     sections = check_sections([name.strip() for name in only.split(",") if name.strip()])
     settings = _settings(quick, device, datasets, memory_gb)
     source = open_source(None if root else data, root)
+    check_beforehand(sections, out, results)
     store = open_store(out, settings, fresh)
     left: Counter[str] = missing(sections, source, settings, store)
     spent: defaultdict[str, list[float]] = defaultdict(list)

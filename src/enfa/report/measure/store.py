@@ -8,7 +8,22 @@ from typing import Any
 from enfa.atomic import alone_in, write_atomically
 from enfa.report.settings import MACHINE, MATTERS, Settings
 
-__all__ = ["Store"]
+__all__ = ["Store", "read_results"]
+
+
+def read_results(path: Path) -> dict[str, Any]:
+    """A file that a store has written; another one is refused by its name."""
+    try:
+        found = json.loads(path.read_text())
+        for what in ("settings", "machine", "results"):
+            if not isinstance(found[what], dict):
+                raise TypeError(f"no {what}")
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"{path}: expected results of enfa reproduce, got a damaged file ({type(error).__name__}: {error}); remove it, and "
+            f"its section is measured again"
+        ) from error
+    return found
 
 
 class Store:
@@ -36,11 +51,8 @@ class Store:
         path = self.folder / f"{name}.json"
         if not path.exists() or (self.fresh and all(section != name for section, _ in self.measured)):
             return None
-        try:
-            found = json.loads(path.read_text())
-            self._check(path, found, name)
-        except (json.JSONDecodeError, KeyError) as error:
-            raise ValueError(f"{path} is no results file ({error}); remove it, or say --fresh") from error
+        found = read_results(path)
+        self._check(path, found, name)
         return found
 
     def _merge(self, name: str) -> None:
