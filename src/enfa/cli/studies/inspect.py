@@ -113,9 +113,13 @@ def _show_shards(found: dict[str, Any], batch_size: int) -> None:
             f"{entry['batch_rows']:,.0f}", f"{100 * entry['more_batch_rows']:.1f}%",
         )  # fmt: skip
     console.print(table)
+    size, memory = found["shard_size"], f"{found['memory'] / 2**30:.3g} GiB"
+    if size >= found["sizes"][0]["graphs"]:  # of the dataset
+        choice = f"one shard of all {size:,} graphs is enough. It is open as a whole in training within {memory}"
+    else:
+        choice = f"shards of {size:,} graph{'s' * (size > 1)}. Four such shards are open together in training within {memory}"
     console.print(
-        f"A good choice: shards of {found['shard_size']:,} graphs, which take {found['bytes_per_graph'] / 1e3:,.1f} kB each in "
-        f"memory. Four of them are open together in training within {found['memory'] / 2**30:.3g} GiB.\n"
+        f"A good choice: {choice}; each graph takes {found['bytes_per_graph'] / 1e3:,.1f} kB in memory on average.\n"
         "[dim]Rows are shared within a shard. Fewer, larger shards share more; a batch has graphs of the shards that are open "
         "together.[/]"
     )
