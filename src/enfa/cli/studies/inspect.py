@@ -13,6 +13,7 @@ from rich.table import Table
 
 from enfa.cli.choices import check_picture, dataset_of, policy_of
 from enfa.edits import POLICIES
+from enfa.graphs.numbers import how_many
 from enfa.report.program import program_for
 from enfa.report.studies.inspection import inspect_bags
 from enfa.report.studies.sharding import inspect_shards
@@ -115,9 +116,9 @@ def _show_shards(found: dict[str, Any], batch_size: int) -> None:
     console.print(table)
     size, memory = found["shard_size"], f"{found['memory'] / 2**30:.3g} GiB"
     if size >= found["sizes"][0]["graphs"]:  # of the dataset
-        choice = f"one shard of all {size:,} graphs is enough. It is open as a whole in training within {memory}"
+        choice = f"one shard of all {how_many(size, 'graph')} is enough. It is open as a whole in training within {memory}"
     else:
-        choice = f"shards of {size:,} graph{'s' * (size > 1)}. Four such shards are open together in training within {memory}"
+        choice = f"shards of {how_many(size, 'graph')}. Four such shards are open together in training within {memory}"
     console.print(
         f"A good choice: {choice}; each graph takes {found['bytes_per_graph'] / 1e3:,.1f} kB in memory on average.\n"
         "[dim]Rows are shared within a shard. Fewer, larger shards share more; a batch has graphs of the shards that are open "

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from enfa.graphs.numbers import real
+from enfa.graphs.numbers import how_many, real
 from enfa.report.data import open_source
 from enfa.report.extra import need_matplotlib
 from enfa.report.reproduce import check_beforehand, check_sections, measure, missing, open_store, seconds_left
@@ -77,7 +77,7 @@ def reproduce(
     if "accuracy" in sections and not results.is_dir():
         lacking = f"There is no folder {results}: accuracy will have the paper's numbers alone."
         console.print(lacking, markup=False, soft_wrap=True)
-    many = f": {left.total()} measurements{_about(left, spent, known)}" if left else ""
+    many = f": {how_many(left.total(), 'measurement')}{_about(left, spent, known)}" if left else ""
     console.print(f"Measuring {', '.join(sections)}{many}.", soft_wrap=True)
     try:
         with console.status("starting") as status:
