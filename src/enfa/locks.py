@@ -1,11 +1,9 @@
-"""Files that one process at a time holds, so that two which would write to the same place know of each other.
+"""What one process at a time holds, so that two which would write to the same place know of each other.
 
-The lock ends with its process, however that ends. It is one of POSIX: those that a process forks do not hold it, too, and a
-worker that outlives its run keeps nobody out.
+Locks end with their process, however that ends.
 """
 
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,20 +11,37 @@ from typing import IO
 
 try:
     import fcntl
-except ImportError:  # a system without such locks: that the file is there says it
+except ImportError:  # a system without such locks
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["holding"]
-
-PATIENCE = 10.0  # seconds; without locks, a file that is as old as that was left by a process that was killed
+__all__ = ["alone_in", "holding"]
 
 
-def _taken(path: Path, wait: bool) -> IO[bytes] | None:
-    """The file, which is ours now; None where another process has it."""
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Wait until no other process is in here with this folder: to read a file, and write it with something added.
+
+    The lock is the folder's own, so no file is left behind. Where a system or a network disk has no such locks, nobody waits.
+    """
+    if fcntl is None:
+        yield
+        return
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)
+
+
+def _taken(path: Path) -> IO[bytes] | None:
+    """The file, which is ours now; None where another process has it. The lock is one of POSIX: those that a process forks do
+    not hold it, too, and a worker that outlives its run keeps nobody out."""
     while True:
         file = path.open("ab")
         try:
-            fcntl.lockf(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):
             file.close()
             return None
@@ -38,27 +53,21 @@ def _taken(path: Path, wait: bool) -> IO[bytes] | None:
         file.close()  # whoever had it has removed it
 
 
-def _made(path: Path, wait: bool) -> IO[bytes] | None:
-    """The same without locks."""
-    until = time.monotonic() + PATIENCE
-    while True:
-        try:
-            return path.open("xb")
-        except FileExistsError:
-            if not wait:
-                return None
-            if time.monotonic() > until:
-                path.unlink(missing_ok=True)
-            time.sleep(0.02)
+def _made(path: Path) -> IO[bytes] | None:
+    """The same without locks: that the file is there says it."""
+    try:
+        return path.open("xb")
+    except FileExistsError:
+        return None
 
 
 @contextmanager
-def holding(path: Path, wait: bool = True) -> Iterator[bool]:
+def holding(path: Path) -> Iterator[bool]:
     """Hold a file that is there for this alone, and holds the number of our process; it is removed in the end.
 
-    Where another process holds it, wait for that; or, with ``wait=False``, go on at once with False.
+    Where another process holds it: False.
     """
-    file = (_made if fcntl is None else _taken)(path, wait)
+    file = (_made if fcntl is None else _taken)(path)
     if file is None:
         yield False
         return

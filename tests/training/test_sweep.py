@@ -43,6 +43,8 @@ def test_sweep_repeats_nothing(tmp_path: Path, config_file: Callable[..., Path])
     assert (tmp_path / "r" / "tiny.json").read_text() == text
     more = CliRunner().invoke(app, [*args, "--seeds", "0,1"])
     assert "2 runs to do, 2 on file" in more.output
+    one = CliRunner().invoke(app, [*args[:-1], "2"])
+    assert "1 run to do, 4 on file" in one.output
     other = CliRunner().invoke(app, [*args, "lr=0.5"])
     assert other.exit_code == 2 and "runs with other settings (lr is 0.01 there and 0.5 here)" in other.stderr
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["bytes_of", "integer", "integers", "is_whole", "real", "whole"]
+__all__ = ["bytes_of", "how_many", "integer", "integers", "is_whole", "real", "whole"]
 
 
 def is_whole(value: object, least: int, most: int | None = None) -> bool:
@@ -96,3 +96,11 @@ def bytes_of(memory: int | str) -> int:
     if not isinstance(memory, int) or isinstance(memory, bool) or memory < 1:
         raise ValueError(f"Expected memory as a number of bytes, or such as '2 GiB', got {memory!r}")
     return memory
+
+
+def how_many(count: int, what: str) -> str:
+    """
+    >>> how_many(1, "graph"), how_many(0, "graph"), how_many(1113, "graph")
+    ('1 graph', '0 graphs', '1,113 graphs')
+    """
+    return f"{count:,} {what}{'s' * (count != 1)}"

@@ -13,11 +13,11 @@ from enfa.report.machine import machine
 from enfa.report.measure.accuracy import read_accuracy
 from enfa.report.measure.exactness import measure_exactness
 from enfa.report.measure.storage import measure_breakdown, measure_table
-from enfa.report.measure.store import Store
+from enfa.report.measure.store import Store, read_results
 from enfa.report.measure.time import measure_time
 from enfa.report.settings import SECTIONS, Settings
 
-__all__ = ["check_sections", "measure", "missing", "open_store", "seconds_left"]
+__all__ = ["check_beforehand", "check_sections", "measure", "missing", "open_store", "seconds_left"]
 
 MEASURE: dict[str, Callable[[Source, Settings, Store], Iterator[str]]] = {
     "storage": measure_table,
@@ -69,6 +69,16 @@ def check_sections(only: Sequence[str]) -> tuple[str, ...]:
     return tuple(s for s in SECTIONS if s in only or not only)
 
 
+def check_beforehand(sections: Sequence[str], out: Path, results: Path) -> None:
+    """Refuse damaged files that are read only after hours of measuring: of other sections for the pages, and of scores."""
+    for name in SECTIONS:
+        path = out / "results" / f"{name}.json"
+        if name not in sections and path.exists():
+            read_results(path)
+    if "accuracy" in sections:
+        read_accuracy(results)
+
+
 def open_store(out: Path, settings: Settings, fresh: bool) -> Store:
     gpu = {"gpu": torch.cuda.get_device_name()} if settings.device == "cuda" else {}
     return Store(out / "results", settings, {**gpu, **machine()}, fresh)
@@ -80,8 +90,8 @@ def measure(sections: Sequence[str], source: Source, settings: Settings, store: 
         torch.set_num_threads(settings.threads)
     for name in sections:
         if name == "accuracy":
-            store.section(name).clear()  # reading is quick, and there may be more runs than last time
-            store.compute(name, "files", lambda: read_accuracy(results))
+            # reading is quick, and there may be more runs than last time
+            store.compute(name, "files", lambda: read_accuracy(results), again=True)
             yield name
         else:
             for key in MEASURE[name](source, settings, store):

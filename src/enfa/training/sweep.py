@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from enfa.graphs.numbers import how_many
 from enfa.training.build import open_benchmark
 from enfa.training.checkpoint import check_resumable, load_checkpoint
 from enfa.training.loop.graphed import workers
@@ -169,7 +170,7 @@ def run_sweep(
     deadline = None if minutes is None else time.monotonic() + 60 * minutes
     needs_lightning()
     jobs, results = plan_jobs(configs, folds, seeds, folder)
-    say(f"{len(jobs)} runs to do, {sum(len(of.records) for of in results)} on file")
+    say(f"{how_many(len(jobs), 'run')} to do, {sum(len(of.records) for of in results)} on file")
     failed = 0
 
     def report(job: Job, record: Record | None, error: BaseException | None) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -79,5 +80,8 @@ def test_shards(sample: Path) -> None:
     assert [entry["shards"] for entry in found["sizes"]] == [1, 2, 4] and found["memory"] == 2**20
     result = _run(sample, "--shards")
     assert result.exit_code == 0, result.output
-    assert "A good choice: shards of" in result.output and "more by" in result.output
+    assert "A good choice: one shard of all 4 graphs is enough." in result.output and "more by" in result.output
+    said = " ".join(_run(sample, "--shards", "--memory", "1 KiB").output.split())
+    assert "A good choice: shards of 1 graph. Four such shards are open together" in said
+    assert re.search(r"; each graph takes [\d.]+ kB in memory on average", said), said
     assert _run(sample, "--shards", "--memory", "much").exit_code != 0

@@ -8,6 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from enfa.cli.app import app
+from enfa.report.measure.store import Store
+from enfa.report.pages.write import write_pages
 from enfa.report.reproduce import MEASURE
 
 
@@ -70,5 +72,71 @@ def test_how_long_it_takes_is_said_beforehand(tmp_path: Path, monkeypatch: pytes
     path.write_text(json.dumps({**found, "results": {"0": {}, "2": {}}}))
     lines = CliRunner().invoke(app, [*command, "--out", str(out)]).output.splitlines()
     assert lines[0] == "Measuring storage: 2 measurements, about 5 s to go."
+    found = [line.partition("storage: ")[2][:1] for line in lines[1:] if "storage: " in line]
+    assert found == ["1", "3"], "a line for what was there already"
     whole = CliRunner().invoke(app, [*(word for word in command if word != "--quick"), "--out", str(tmp_path / "whole")]).output
     assert "4 measurements, how long is known after the first of each section." in whole
+
+
+@pytest.mark.parametrize("text", ["{", "", "[]", '{"settings": {}, "machine": {}}', "\udcff"])
+def test_damaged_files_are_named_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    def storage(*_: object) -> Iterator[str]:
+        raise AssertionError("it measures")
+
+    monkeypatch.setitem(MEASURE, "storage", storage)
+    out = tmp_path / "report"
+    (out / "results").mkdir(parents=True)
+    command = ["reproduce", "--quick", "--data", str(tmp_path), "--out", str(out)]
+    damaged = out / "results" / "time.json"
+    damaged.write_bytes(text.encode(errors="surrogateescape"))
+    for only in ("storage", "accuracy", "time"):  # to be shown beside it, or continued
+        said = " ".join(CliRunner().invoke(app, [*command, "--only", only]).output.split())
+        assert "results/time.json: expected results of enfa reproduce, got a damaged file" in said, said
+        assert said.endswith("remove it, and its section is measured again")
+    with pytest.raises(ValueError, match=r"time\.json: expected results of enfa reproduce, got a damaged file"):
+        write_pages(out)
+
+
+def test_a_damaged_file_of_scores_is_named_before_anything_is_measured(tmp_path: Path) -> None:
+    scores = tmp_path / "scores"
+    scores.mkdir()
+    (scores / "list.json").write_text("[1]")  # no scores, and not damaged
+    (scores / "one.json").write_text("{")
+    result = CliRunner().invoke(
+        app, ["reproduce", "--data", str(tmp_path), "--out", str(tmp_path / "report"), "--results", str(scores)]
+    )
+    said = " ".join(result.output.split())
+    assert result.exit_code == 2 and "Measuring" not in said
+    assert "scores/one.json: expected a JSON file, got another" in said and "remove it, or name another folder" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "said"), [([], "the same command continues."), (["--fresh"], "the same command without --fresh continues.")]
+)
+def test_interrupted_it_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], said: str
+) -> None:
+    def storage(source: object, settings: object, store: Any) -> Iterator[str]:
+        store.compute("storage", "0", lambda: {})
+        yield "0"
+        if not isinstance(store, Store):  # only counted
+            return
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(MEASURE, "storage", storage)
+    out = tmp_path / "report"
+    command = ["reproduce", "--quick", "--data", str(tmp_path), "--only", "storage", "--out", str(out)]
+    result = CliRunner().invoke(app, [*command, *options])
+    assert result.exit_code == 130
+    assert result.stderr == f"Interrupted: what was measured is kept in {out}, and {said}\n"
+
+
+def test_a_folder_of_scores_that_is_not_there_is_said_beforehand(tmp_path: Path) -> None:
+    command = ["reproduce", "--data", str(tmp_path), "--out", str(tmp_path / "report"), "--only", "accuracy", "--results"]
+    lines = CliRunner().invoke(app, [*command, str(tmp_path / "nowhere")]).output.splitlines()
+    assert lines[:2] == [
+        f"There is no folder {tmp_path / 'nowhere'}: accuracy will have the paper's numbers alone.", "Measuring accuracy."
+    ]  # fmt: skip
+    assert CliRunner().invoke(app, [*command, str(tmp_path)]).output.startswith("Measuring accuracy.")

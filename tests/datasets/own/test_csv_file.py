@@ -120,6 +120,10 @@ def test_scores_that_are_not_defined_are_refused_before_training(tmp_path: Path)
     ):
         from_csv(path, targets=["y"], split="column:part")
     assert len(from_csv(path, targets=["y"], split="column:part", metric="accuracy")) == 30
+    part[10:20] = ["train"] * 9 + ["valid"]
+    path = write(tmp_path, "smiles,y,part", *(f"{text},{k % 2},{part[k]}" for k, text in enumerate(CHAINS)))
+    with pytest.raises(ValueError, match="a yes and a no among the 1 molecule to validate on, without which"):
+        from_csv(path, targets=["y"], split="column:part")
 
 
 def test_the_column_of_molecules_is_asked_for(tmp_path: Path) -> None:

@@ -59,9 +59,9 @@ def test_a_run_that_ended_just_before_is_kept(config_file: Callable[..., Path], 
     config = read_config(config_file(**SMALL, epochs=1))
     holding = claim.holding
 
-    def late(path: Path, wait: bool) -> object:
+    def late(path: Path) -> object:
         path.with_name(LAST).write_text("another's")
-        return holding(path, wait)
+        return holding(path)
 
     monkeypatch.setattr(claim, "holding", late)
     with pytest.raises(ValueError, match="holds a run already"):

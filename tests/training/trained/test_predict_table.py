@@ -54,6 +54,10 @@ def test_columns_are_kept_and_bad_rows_are_blank(tmp_path: Path, config_file: Ca
     with out.open() as file:
         rows = list(csv.DictReader(file, delimiter=";"))
     assert [row["probability_active"] for row in rows] == [str(row["probability_active"]) for row in found.rows]
+    (tmp_path / "one.csv").write_text("smiles\nCCO\nC(C\n")
+    args = ["predict", str(best), str(tmp_path / "one.csv"), "--out", str(tmp_path / "q.csv"), "--skip-bad"]
+    result = CliRunner().invoke(app, args)
+    assert result.stdout == f"1 prediction in {tmp_path / 'q.csv'}; 1 row could not be read and is blank\n"
     new.write_text("smiles,probability_active\nC,1\n")
     with pytest.raises(ValueError, match="Expected no column 'probability_active', which is for predictions"):
         predict_table(best, new)

@@ -190,8 +190,8 @@ class ShardedDataset:
     def __repr__(self) -> str:
         rows = np.sum([shard.rows for shard in self.manifest.shards], 0) if self.manifest.shards[0].rows else []
         return (
-            f"{type(self).__name__}({self.kind}, {len(self)} graphs in {len(self.shards)} shards, {self.num_subgraphs} "
-            f"subgraphs, {self.num_pairs} (subgraph, node) pairs)\n"
+            f"{type(self).__name__}({self.kind}, {len(self)} graph{'s' * (len(self) != 1)} in {len(self.shards)} "
+            f"shard{'s' * (len(self.shards) != 1)}, {self.num_subgraphs} subgraphs, {self.num_pairs} (subgraph, node) pairs)\n"
             f"  steps: {'; '.join(map(str, self.program.steps))}\n"
             f"  rows:  {' '.join(map(str, rows)) or 'planned batch by batch'}"
         )

@@ -16,6 +16,7 @@ from enfa.cli.training.settings import config_of
 from enfa.datasets import stream
 from enfa.edits import POLICIES, Policy
 from enfa.graphs.names import unknown
+from enfa.graphs.numbers import how_many
 from enfa.nn.bag import compile as compile_dataset
 from enfa.nn.models.registry import MODELS
 from enfa.training.build import Problem, compile_for, make_model, open_benchmark
@@ -96,9 +97,8 @@ def _of_config(config: Config, progress: bool, how: dict[str, Any]) -> Manifest:
 
 def _tell(found: Manifest, out: str) -> None:
     size = sum(shard.bytes for shard in found.shards)
-    Console().print(
-        f"{found.graphs:,} graphs in {len(found.shards)} shards, {size / 1e6:,.1f} MB, in {out}", markup=False, soft_wrap=True
-    )
+    told = f"{how_many(found.graphs, 'graph')} in {how_many(len(found.shards), 'shard')}, {size / 1e6:,.1f} MB, in {out}"
+    Console().print(told, markup=False, soft_wrap=True)
 
 
 def _model(first: Block | Deferred | None, policy: Policy, config: Config) -> Any:

@@ -16,6 +16,7 @@ from enfa.datasets.own import BadRow
 from enfa.datasets.own.csv_file import read_csv
 from enfa.datasets.own.record_files import is_records
 from enfa.datasets.own.records import read_records
+from enfa.graphs.numbers import how_many
 
 __all__ = ["convert"]
 
@@ -66,7 +67,7 @@ def convert(
         else:
             raise ValueError(f"Expected a file ending in .csv, .tsv, .jsonl, .ndjson or .parquet, got {source}")
     to_npz(graphs, out, force=force, **told)
-    Console().print(f"{len(graphs)} graphs in {out}", markup=False, soft_wrap=True)
+    Console().print(f"{how_many(len(graphs), 'graph')} in {out}", markup=False, soft_wrap=True)
 
 
 def _molecules(source: Path, unread: Path, metric: str | None, options: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:

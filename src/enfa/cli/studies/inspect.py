@@ -13,6 +13,7 @@ from rich.table import Table
 
 from enfa.cli.choices import check_picture, dataset_of, policy_of
 from enfa.edits import POLICIES
+from enfa.graphs.numbers import how_many
 from enfa.report.program import program_for
 from enfa.report.studies.inspection import inspect_bags
 from enfa.report.studies.sharding import inspect_shards
@@ -113,9 +114,13 @@ def _show_shards(found: dict[str, Any], batch_size: int) -> None:
             f"{entry['batch_rows']:,.0f}", f"{100 * entry['more_batch_rows']:.1f}%",
         )  # fmt: skip
     console.print(table)
+    size, memory = found["shard_size"], f"{found['memory'] / 2**30:.3g} GiB"
+    if size >= found["sizes"][0]["graphs"]:  # of the dataset
+        choice = f"one shard of all {how_many(size, 'graph')} is enough. It is open as a whole in training within {memory}"
+    else:
+        choice = f"shards of {how_many(size, 'graph')}. Four such shards are open together in training within {memory}"
     console.print(
-        f"A good choice: shards of {found['shard_size']:,} graphs, which take {found['bytes_per_graph'] / 1e3:,.1f} kB each in "
-        f"memory. Four of them are open together in training within {found['memory'] / 2**30:.3g} GiB.\n"
+        f"A good choice: {choice}; each graph takes {found['bytes_per_graph'] / 1e3:,.1f} kB in memory on average.\n"
         "[dim]Rows are shared within a shard. Fewer, larger shards share more; a batch has graphs of the shards that are open "
         "together.[/]"
     )

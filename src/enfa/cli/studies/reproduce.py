@@ -12,10 +12,10 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from enfa.graphs.numbers import real
+from enfa.graphs.numbers import how_many, real
 from enfa.report.data import open_source
 from enfa.report.extra import need_matplotlib
-from enfa.report.reproduce import check_sections, measure, missing, open_store, seconds_left
+from enfa.report.reproduce import check_beforehand, check_sections, measure, missing, open_store, seconds_left
 from enfa.report.settings import FULL, QUICK, QUICK_CUDA, SECTIONS, Settings
 
 __all__ = ["reproduce"]
@@ -69,27 +69,39 @@ def reproduce(
     sections = check_sections([name.strip() for name in only.split(",") if name.strip()])
     settings = _settings(quick, device, datasets, memory_gb)
     source = open_source(None if root else data, root)
+    check_beforehand(sections, out, results)
     store = open_store(out, settings, fresh)
     left: Counter[str] = missing(sections, source, settings, store)
     spent: defaultdict[str, list[float]] = defaultdict(list)
     known = quick and device == "cpu"
-    many = f": {left.total()} measurements{_about(left, spent, known)}" if left else ""
+    if "accuracy" in sections and not results.is_dir():
+        lacking = f"There is no folder {results}: accuracy will have the paper's numbers alone."
+        console.print(lacking, markup=False, soft_wrap=True)
+    many = f": {how_many(left.total(), 'measurement')}{_about(left, spent, known)}" if left else ""
     console.print(f"Measuring {', '.join(sections)}{many}.", soft_wrap=True)
-    with console.status("starting") as status:
-        before, there = time.perf_counter(), {name: set(store.section(name)) for name in sections}
-        for done in measure(sections, source, settings, store, results):
-            now, (name, _, key) = time.perf_counter(), done.partition(": ")
-            if key and key not in there[name]:
-                spent[name].append(now - before)
-                left[name] -= 1
-            before = now
-            line = f"[dim]{now - began:4.0f} s[/]  {escape(done)}[dim]{_about(+left, spent, known)}[/]"
-            status.update(line)
-            if not console.is_terminal:  # where a status line is not shown: a line for every measurement
-                console.print(line, soft_wrap=True)
-    from enfa.report.pages.write import write_pages
+    try:
+        with console.status("starting") as status:
+            before, there = time.perf_counter(), {name: set(store.section(name)) for name in sections}
+            for done in measure(sections, source, settings, store, results):
+                now, (name, _, key) = time.perf_counter(), done.partition(": ")
+                new = not key or (name, key) in store.measured
+                if key and new:
+                    spent[name].append(now - before)
+                if key and key not in there[name]:  # another process may have measured it
+                    left[name] -= 1
+                before = now
+                line = f"[dim]{now - began:4.0f} s[/]  {escape(done)}[dim]{_about(+left, spent, known)}[/]"
+                status.update(line)
+                if new and not console.is_terminal:  # where a status line is not shown: a line for every measurement
+                    console.print(line, soft_wrap=True)
+        from enfa.report.pages.write import write_pages
 
-    ok = write_pages(out)
+        ok = write_pages(out)
+    except KeyboardInterrupt:
+        again = " without --fresh" if fresh else ""  # with it, all would begin anew
+        kept = f"Interrupted: what was measured is kept in {out}, and the same command{again} continues."
+        Console(stderr=True).print(kept, markup=False, soft_wrap=True)
+        raise typer.Exit(130) from None
     console.print(f"Wrote {out / 'index.html'} and {out / 'report.md'} in {time.perf_counter() - began:.0f} s.")
     if not ok:
         console.print("[bold red]A plan is not exact: see the exactness section.[/]")

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from enfa.datasets.own import BadRow, BadRows
+from enfa.graphs.numbers import how_many
 from enfa.training.disk import write_csv
 
 __all__ = ["check_list", "listing", "say", "say_unseen"]
@@ -35,9 +36,9 @@ def say(bad: Sequence[BadRow], file: Path, unlabelled: int = 0) -> None:
         write_csv(file, [row._asdict() for row in bad])
         console.print(Text(f"… and {len(bad) - SHOWN} more: all are in {file}"), soft_wrap=True)
     if bad:
-        console.print(f"{_rows(len(bad))} could not be read", soft_wrap=True)
+        console.print(f"{how_many(len(bad), 'row')} could not be read", soft_wrap=True)
     if unlabelled:
-        console.print(f"{_rows(unlabelled)} without a label left out", soft_wrap=True)
+        console.print(f"{how_many(unlabelled, 'row')} without a label left out", soft_wrap=True)
 
 
 def say_unseen(rows: Sequence[BadRow]) -> None:
@@ -46,12 +47,8 @@ def say_unseen(rows: Sequence[BadRow]) -> None:
     for row in rows[:SHOWN]:
         console.print(Text(str(row)), soft_wrap=True)
     if rows:
-        line = f"{_rows(len(rows))} with elements that the model has not learned anything of: take their predictions with care"
-        console.print(line, soft_wrap=True)
-
-
-def _rows(count: int) -> str:
-    return f"{count} row{'s' * (count != 1)}"
+        what = "with elements that the model has not learned anything of: take their predictions with care"
+        console.print(f"{how_many(len(rows), 'row')} {what}", soft_wrap=True)
 
 
 @contextmanager

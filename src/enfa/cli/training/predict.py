@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from enfa.cli.training.bad_rows import check_list, listing, say, say_unseen
+from enfa.graphs.numbers import how_many
 from enfa.training.checkpoint import load_model, trained_on
 from enfa.training.disk import write_csv
 from enfa.training.trained.members import members
@@ -68,8 +69,9 @@ def predict(
             found = predict_table(checkpoint, graphs, smiles, batch_size, skip_bad)
         say(found.bad, unread)
         rows, count = found.rows, found.count
-        left_out = f"; {len(found.bad)} rows could not be read and are blank" if found.bad else ""
+        verb = "is" if len(found.bad) == 1 else "are"
+        left_out = f"; {how_many(len(found.bad), 'row')} could not be read and {verb} blank" if found.bad else ""
         say_unseen(found.unseen)
         write_csv(out, rows, found.table.delimiter)
     Console(stderr=True).print(told, markup=False, highlight=False, soft_wrap=True)
-    Console().print(f"{count} predictions in {out}{left_out}", markup=False, soft_wrap=True)
+    Console().print(f"{how_many(count, 'prediction')} in {out}{left_out}", markup=False, soft_wrap=True)

@@ -175,10 +175,10 @@ def _scale(path: Path, targets: Sequence[str], y: np.ndarray) -> tuple[np.ndarra
 
 def _check_both(path: Path, data: Benchmark) -> None:
     """Before an epoch is spent: ROC-AUC and average precision need a yes and a no among the molecules they are taken of."""
-    for part in ("valid", "test"):
+    for part, verb in (("valid", "validate"), ("test", "test")):
         y = data.labels[data.split()[part]]
         if not ((y == 1).any(axis=0) & (y == 0).any(axis=0)).any():
             raise ValueError(
-                f"{path}: Expected a yes and a no among the {len(y)} molecules to {part} on, without which {data.metric} is "
-                f"not defined, got one of the two: use another split, more molecules, or metric=accuracy"
+                f"{path}: Expected a yes and a no among the {len(y)} molecule{'s' * (len(y) != 1)} to {verb} on, without which "
+                f"{data.metric} is not defined, got one of the two: use another split, more molecules, or metric=accuracy"
             )

@@ -12,9 +12,9 @@ from torch_geometric.data import Data
 
 from enfa.datasets.known import is_table
 from enfa.datasets.molecules import from_smiles
-from enfa.datasets.own.labels import BLANK
 from enfa.datasets.own.molecule_rows import NAMES
 from enfa.datasets.own.table import delimiter_of
+from enfa.datasets.streams.labels import LineLabels
 
 __all__ = ["SmilesStream"]
 
@@ -25,10 +25,11 @@ class SmilesStream:
     """The molecules of a ``.csv`` or ``.tsv`` file, its column ``smiles`` (or ``canonical_smiles``), or of any other text file,
     the first word of every line.
 
-    ``labels`` names columns of numbers, of which each molecule's ``y`` [1, T] is made; a blank is NaN, "not measured".
+    ``labels`` names columns of numbers, or of yes and no (1 and 0), of which each molecule's ``y`` [1, T] is made; a blank is
+    NaN, "not measured". Other words are refused.
     The graphs are those of :func:`enfa.datasets.from_smiles`; :func:`enfa.compile` makes them in its workers. The first line
-    that cannot be read is refused; with ``skip_bad`` all such are left out, and the attribute ``line`` of each graph is the
-    number of its line, counted from 1.
+    that cannot be read is refused; with ``skip_bad`` all such are left out, though none for its label, and the attribute
+    ``line`` of each graph is the number of its line, counted from 1.
     """
 
     def __init__(self, path: str | Path, labels: Sequence[str] = (), skip_bad: bool = False) -> None:
@@ -56,23 +57,16 @@ class SmilesStream:
                     if (times := [one.lower() for one in given].count(name.lower())) > 1:
                         raise ValueError(f"{self.path}: expected one column {name!r}, got {times}")
                 columns = [names[name.lower()] for name in self.labels]
+                labels = LineLabels(self.path, columns)
                 for row in rows:
-                    yield (rows.line_num, (row[names[molecules]] or "").strip(), self._labels(row, columns, len(given)))
+                    values: list[float] | ValueError
+                    if None in row or None in row.values():  # more cells than the header, or fewer: which is which?
+                        values = ValueError(f"expected {len(given)} columns, as in the header, got another number")
+                    else:
+                        values = labels.read(rows.line_num, row)
+                    yield (rows.line_num, (row[names[molecules]] or "").strip(), values)
         except UnicodeDecodeError as error:
             raise ValueError(f"{self.path} is not a text file of SMILES strings") from error
-
-    @staticmethod
-    def _labels(row: dict[str, str], columns: Sequence[str], count: int) -> list[float] | ValueError:
-        if None in row or None in row.values():  # more cells than the header, or fewer: which is which?
-            return ValueError(f"expected {count} columns, as in the header, got another number")
-        found = []
-        for column in columns:
-            text = row[column].strip()
-            try:
-                found.append(float("nan") if text.lower() in BLANK else float(text))
-            except ValueError:
-                return ValueError(f"expected a number in column {column!r}, got {text!r}")
-        return found
 
     def raw_blocks(self, sizes: Iterable[int]) -> Iterator[list[Line]]:
         """Lines of the given numbers of molecules, the last block maybe smaller; with ``skip_bad``, a block of which no line

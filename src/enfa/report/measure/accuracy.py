@@ -24,7 +24,13 @@ def read_accuracy(folder: Path) -> dict[str, Any]:
     """Key "dataset | policy | model" -> metric, mean, standard deviation, runs, hardware. Empty without a folder."""
     found: dict[str, Any] = {}
     for path in sorted(folder.glob("*.json")):
-        if "runs" not in json.loads(path.read_text()):
+        try:
+            values = json.loads(path.read_text())
+        except ValueError as error:
+            raise ValueError(
+                f"{path}: expected a JSON file, got another ({error}); remove it, or name another folder with --results"
+            ) from error
+        if not isinstance(values, dict) or "runs" not in values:
             continue  # storage and speed are kept there too
         from enfa.training.results.collect import Results  # training is an extra: a report without it is still a report
 

@@ -33,11 +33,21 @@ def show_accuracy(stored: dict[str, Any]) -> Section:
         sentences.append("Ours are the files under results/ of this repository; docs/results.md tells the protocol.")
         mine = results.get(("PROTEINS", "node marking", "DS"))
         if mine:
-            headlines.append(
-                Headline(f"{mine['mean']:.1f}%", "PROTEINS accuracy, node marking, ten folds", "the paper: 76.9 ± 3.9")
-            )
+            what = f"PROTEINS accuracy, node marking, {_folds(mine['runs'])}"
+            headlines.append(Headline(f"{mine['mean']:.1f}%", what, "the paper: 76.9 ± 3.9"))
     else:
         sentences.append("This report found no files under results/; enfa sweep writes them.")
     note = "Which epochs were chosen, and what each ran on: results/accuracy.json beside this report." if results else ""
     table = Table("The paper's accuracy beside ours", header, rows, note, folded=False)
     return Section("accuracy", "Accuracy", sentences, [], [table], headlines)
+
+
+def _folds(runs: int) -> str:
+    """A tile's number may be of a sweep that has only begun, or of several seeds.
+
+    >>> _folds(10), _folds(1), _folds(20)
+    ('ten folds', '1 of ten folds', '20 runs of ten folds')
+    """
+    if runs == 10:
+        return "ten folds"
+    return f"{runs} of ten folds" if runs < 10 else f"{runs} runs of ten folds"

@@ -60,9 +60,11 @@ def _in_batches(of_graphs: list[tuple[Lists, int]], graphs: int, shards: int, ba
     return float(np.mean(found))
 
 
-def good_size(memory: int, per_graph: float) -> int:
-    """Graphs of a shard of which a window has four: as few as mix graphs well, because more share less."""
+def good_size(memory: int, per_graph: float, graphs: int) -> int:
+    """Graphs of a shard of which a window has four: as few as mix graphs well, because more share less. All, where they fit."""
     size = max(int(memory / _WINDOW / _TOGETHER / per_graph), 1)
+    if size >= graphs:
+        return graphs
     digits = 10 ** max(len(str(size)) - 2, 0)
     return size // digits * digits
 
@@ -89,5 +91,6 @@ def inspect_shards(
     return {
         "sizes": [entry | {"more_rows": entry["rows"] / max(rows, 1) - 1,
                            "more_batch_rows": entry["batch_rows"] / max(found[0]["batch_rows"], 1) - 1} for entry in found],
-        "bytes_per_graph": per_graph, "memory": bytes_of(memory), "shard_size": good_size(bytes_of(memory), per_graph),
+        "bytes_per_graph": per_graph, "memory": bytes_of(memory),
+        "shard_size": good_size(bytes_of(memory), per_graph, len(compiled)),
     }  # fmt: skip

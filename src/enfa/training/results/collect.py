@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from enfa.locks import holding
+from enfa.locks import alone_in
 from enfa.training.disk import write_text
 from enfa.training.metrics import best_of, in_percent
 from enfa.training.results.record import Record
@@ -75,7 +75,7 @@ class Results:
     def add(self, record: Record) -> None:
         """Take a run in, in place of an earlier try, and write the file, with what other processes have filed since."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with holding(self.path.with_name(f".{self.path.name}.lock")):
+        with alone_in(self.path.parent):
             filed = Results.open(self.path.parent, self.config).records
             runs = {(r.seed, r.fold): r for r in (*self.records, *filed, record)}
             self.records = [runs[key] for key in sorted(runs)]

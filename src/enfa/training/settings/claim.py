@@ -25,7 +25,7 @@ def claimed(config: Config, resume: bool) -> Iterator[None]:
     new = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        with holding(folder / RUNNING, wait=False) as ours:
+        with holding(folder / RUNNING) as ours:
             if not ours:
                 number = "just begun"
                 with suppress(OSError):  # it may have ended since

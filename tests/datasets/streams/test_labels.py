@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import enfa
+from enfa.cli.app import app
+from enfa.datasets import SmilesStream
+from enfa.datasets.own.labels import read_labels
+
+WORDS = ["yes", "", "No", "TRUE", "false", "1", "0.0", "NA"]
+
+
+def _file(folder: Path, values: list[str]) -> Path:
+    (folder / "a.csv").write_text("smiles,toxic\n" + "".join(f"CCO,{value}\n" for value in values))
+    return folder / "a.csv"
+
+
+def test_yes_and_no_are_what_training_takes_them_for(tmp_path: Path) -> None:
+    found = [values[0] for _, _, values in SmilesStream(_file(tmp_path, WORDS), ["toxic"]).lines()]  # type: ignore[index]
+    expected = read_labels({"toxic": WORDS}).y[:, 0].tolist()
+    assert [-1 if math.isnan(v) else v for v in found] == [-1 if math.isnan(v) else v for v in expected]
+
+
+@pytest.mark.parametrize("skip_bad", [False, True])
+def test_other_words_are_refused_and_never_left_out(tmp_path: Path, skip_bad: bool) -> None:
+    stream = SmilesStream(_file(tmp_path, ["", "high", "low"]), ["toxic"], skip_bad=skip_bad)
+    said = r"a\.csv, line 3: expected numbers, yes/no or blanks in the column 'toxic', got 'high'; .* no line out for its label"
+    with pytest.raises(ValueError, match=said):
+        list(stream.lines())
+
+
+@pytest.mark.parametrize(("values", "got"), [(["yes", "1", "2.5"], "'yes' and '2.5'"), (["2.5", "0", "no"], "'no' and '2.5'")])
+def test_numbers_and_words_in_one_column_are_refused(tmp_path: Path, values: list[str], got: str) -> None:
+    stream = SmilesStream(_file(tmp_path, values), ["toxic"], skip_bad=True)
+    with pytest.raises(ValueError, match=f"line 4: expected either numbers or yes/no in the column 'toxic', got {got}"):
+        list(stream.lines())
+
+
+def test_the_command_keeps_labelled_lines(tmp_path: Path) -> None:
+    pytest.importorskip("rdkit", reason="rdkit is not installed")
+    command = ["compile", "--labels", "toxic", "--skip-bad", "--layers", "1", "--workers", "1", "--no-progress", "--out"]
+    result = CliRunner().invoke(app, [*command, str(tmp_path / "yes"), str(_file(tmp_path, ["yes", "", "no"]))])
+    assert result.exit_code == 0, result.output
+    y = enfa.ShardedDataset.open(tmp_path / "yes")[[0, 1, 2]].y
+    assert y[[0, 2]].tolist() == [[1.0], [0.0]] and y[1].isnan().all()
+    result = CliRunner().invoke(app, [*command, str(tmp_path / "high"), str(_file(tmp_path, ["high", "", "low"]))])
+    assert result.exit_code == 2 and "got 'high'" in result.output
