@@ -148,6 +148,7 @@ def traced(model: nn.Module, graphs: GraphSet, policy: Policy, graph_attr: dict[
     bag.graph_attr = {name: value[place : place + 1].detach() for name, value in graph_attr.items()}
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
     bag = in_precision_of(model, bag if device.type == "cpu" else bag.to(device))
+    bag.graph_attr = GraphAttributes(bag.graph_attr)
     bag.written, bag.policy, bag.needs, bag.of_graph = written, repr(policy), set(), torch.zeros_like(bag.feature)
     bag.dropout = bag.loopless = bag.apart = bag.counted = False
     with _as_it_was(model), _checked_modules(), torch.no_grad(), torch.random.fork_rng(devices=[]):
@@ -250,6 +251,5 @@ def in_precision_of(model: nn.Module, bag: Bag) -> Bag:
         value = getattr(bag, name)
         if value is not None and value.is_floating_point():
             setattr(bag, name, value.to(dtype))
-    attributes = bag.graph_attr.items()
-    bag.graph_attr = GraphAttributes({name: v.to(dtype) if v.is_floating_point() else v for name, v in attributes})
+    bag.graph_attr = {name: v.to(dtype) if v.is_floating_point() else v for name, v in bag.graph_attr.items()}
     return bag
