@@ -133,3 +133,8 @@ def test_what_a_conv_keeps_of_its_messages_is_for_looking_at() -> None:
     assert not hasattr(model.conv, "alpha")
     model(enfa.make_plan(GRAPHS, enfa.NodeMarking(), model))
     assert type(model.conv.alpha) is Tensor and model.conv.alpha.sum() > 1
+
+
+def test_a_graph_without_edges_has_nothing_to_try() -> None:
+    graphs = [Data(x=torch.rand(3, 3), edge_index=torch.empty(2, 0, dtype=torch.int64))]
+    assert_same_as_full(Net(Conv(torch.relu, torch.sigmoid)), enfa.NodeMarking(), graphs)

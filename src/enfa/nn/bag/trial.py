@@ -47,8 +47,8 @@ def compare_alone(
 
     ``plain``: the arguments as tensors; ``found``: what ``run`` gave for all rows, one for each link or for each row.
     """
-    count = rounds.ends.shape[1] if on_links else rounds.links.num_rows
-    if not isinstance(found, Tensor) or found.ndim == 0 or len(found) != count or rounds.links.num_rows < 2:
+    links, rows = rounds.ends.shape[1], rounds.links.num_rows
+    if not isinstance(found, Tensor) or found.ndim == 0 or len(found) != (links if on_links else rows) or rows < 2 or not links:
         return
     trial = _Trial(type(view).__name__, run, rounds, arguments, on_links)
     trial.compare(plain, found)
