@@ -21,7 +21,7 @@ __all__ = ["alone_in", "holding"]
 def alone_in(folder: Path) -> Iterator[None]:
     """Wait until no other process is in here with this folder: to read a file, and write it with something added.
 
-    The lock is the folder's own, so no file is left behind. Where a system or a network disk has no such locks, nobody waits.
+    The lock is the folder's own, so no file is left behind. Some systems and network disks have no such locks: no wait there.
     """
     if fcntl is None:
         yield
@@ -36,8 +36,10 @@ def alone_in(folder: Path) -> Iterator[None]:
 
 
 def _taken(path: Path) -> IO[bytes] | None:
-    """The file, which is ours now; None where another process has it. The lock is one of POSIX: those that a process forks do
-    not hold it, too, and a worker that outlives its run keeps nobody out."""
+    """The open file, locked by this process; None where another process has locked it.
+
+    The lock is one of POSIX, which forked processes do not inherit: a worker that outlives its run does not keep it.
+    """
     while True:
         file = path.open("ab")
         try:
@@ -45,12 +47,12 @@ def _taken(path: Path) -> IO[bytes] | None:
         except (BlockingIOError, PermissionError):
             file.close()
             return None
-        except OSError:  # a file system without locks: as if nobody else was there
+        except OSError:  # a file system without locks, on which two processes cannot be told apart
             return file
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(file.fileno()), path.stat()):
                 return file
-        file.close()  # whoever had it has removed it
+        file.close()  # the process that had it removed it in the meantime
 
 
 def _made(path: Path) -> IO[bytes] | None:

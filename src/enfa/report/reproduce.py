@@ -13,7 +13,7 @@ from enfa.report.machine import machine
 from enfa.report.measure.accuracy import read_accuracy
 from enfa.report.measure.exactness import measure_exactness
 from enfa.report.measure.storage import measure_breakdown, measure_table
-from enfa.report.measure.store import Store, read_results
+from enfa.report.measure.store import Store, read_section
 from enfa.report.measure.time import measure_time
 from enfa.report.settings import SECTIONS, Settings
 
@@ -74,7 +74,7 @@ def check_beforehand(sections: Sequence[str], out: Path, results: Path) -> None:
     for name in SECTIONS:
         path = out / "results" / f"{name}.json"
         if name not in sections and path.exists():
-            read_results(path)
+            read_section(path)
     if "accuracy" in sections:
         read_accuracy(results)
 

@@ -91,7 +91,7 @@ class _Trial:
         """What it gives for all rows; None where it fails on numbers that are not the model's."""
         try:
             found = self.run(self.rounds.ends, self.rounds.sizes, plain)
-        except Exception:
+        except Exception:  # of the user's code, and of any kind; on the model's own numbers it was raised
             return None
         return found if isinstance(found, Tensor) else None
 

@@ -9,10 +9,10 @@ from enfa.atomic import write_atomically
 from enfa.locks import alone_in
 from enfa.report.settings import MACHINE, MATTERS, Settings
 
-__all__ = ["Store", "read_results"]
+__all__ = ["Store", "read_section"]
 
 
-def read_results(path: Path) -> dict[str, Any]:
+def read_section(path: Path) -> dict[str, Any]:
     """A file that a store has written; another one is refused by its name."""
     try:
         found = json.loads(path.read_text())
@@ -52,7 +52,7 @@ class Store:
         path = self.folder / f"{name}.json"
         if not path.exists() or (self.fresh and all(section != name for section, _ in self.measured)):
             return None
-        found = read_results(path)
+        found = read_section(path)
         self._check(path, found, name)
         return found
 

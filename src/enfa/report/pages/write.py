@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from enfa.report.measure.store import read_results
+from enfa.report.measure.store import read_section
 from enfa.report.pages.how_it_works import how_it_works_data, how_it_works_html
 from enfa.report.pages.html import page_html
 from enfa.report.pages.markdown import write_markdown
@@ -37,7 +37,7 @@ def write_pages(out: Path) -> bool:
     for name in SECTIONS:
         path = out / "results" / f"{name}.json"
         if path.exists():
-            stored[name] = read_results(path)
+            stored[name] = read_section(path)
     # as SHOW has them: that they agree comes first
     sections = [show(stored[name]) for name, show in SHOW.items() if name in stored and stored[name]["results"]]
     how = Section(
