@@ -42,7 +42,7 @@ def test_numbers_and_words_in_one_column_are_refused(tmp_path: Path, values: lis
 
 def test_the_command_keeps_labelled_lines(tmp_path: Path) -> None:
     pytest.importorskip("rdkit", reason="rdkit is not installed")
-    command = ["compile", "--labels", "toxic", "--skip-bad", "--layers", "1", "--workers", "1", "--no-progress", "--out"]
+    command = ["compile", "--target", "toxic", "--skip-bad", "--layers", "1", "--workers", "1", "--no-progress", "--out"]
     result = CliRunner().invoke(app, [*command, str(tmp_path / "yes"), str(_file(tmp_path, ["yes", "", "no"]))])
     assert result.exit_code == 0, result.output
     y = enfa.ShardedDataset.open(tmp_path / "yes")[[0, 1, 2]].y

@@ -25,8 +25,8 @@ from enfa.training.settings.config import Config
 
 __all__ = ["compile"]
 
-OF_A_CONFIG = {"policy": "policy", "model": "model", "layers": "num_layers", "conv": "conv", "labels": "targets",
-               "skip_bad": "skip_bad", "root": "root"}  # fmt: skip
+OF_A_CONFIG = {"policy": "policy", "model": "model", "layers": "num_layers", "conv": "conv", "target": "targets",
+               "labels": "targets", "skip_bad": "skip_bad", "root": "root"}  # fmt: skip
 """Options, and the settings that say it in a config."""
 
 
@@ -55,7 +55,11 @@ def compile(
         str, typer.Option(help="local (processes of this machine), dask, or the address of a Dask scheduler.")
     ] = "local",
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; as many as there are cores by default.")] = None,
-    labels: Annotated[str, typer.Option(help="Columns of a .csv or .tsv file to learn from, with commas between them.")] = "",
+    target: Annotated[
+        list[str] | None,
+        typer.Option(help="A column of a .csv or .tsv file to learn; may be given several times.", show_default="no labels"),
+    ] = None,
+    labels: Annotated[str, typer.Option(help="The former name of --target: columns with commas between them.")] = "",
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out lines of molecules that cannot be read.")] = False,
     root: Annotated[
         Path, typer.Option(envvar="ENFA_DATA", help="Folder of raw data, which may be downloaded, or of NAME.npz.")
@@ -80,7 +84,10 @@ def compile(
     rule = policy_of(policy)
     if model not in MODELS:
         raise unknown("the model", model, MODELS)
-    graphs: Any = stream(dataset, root, labels=words(labels), skip_bad=skip_bad)
+    if target and labels:
+        raise ValueError(f"Expected --target, or --labels, which is its former name, got both: {target[0]} and {labels}")
+    columns = list(dict.fromkeys(target)) if target else words(labels)  # a column may have a comma in its name
+    graphs: Any = stream(dataset, root, labels=columns, skip_bad=skip_bad)
     sizes, _ = shard_sizes(graphs, shards, shard_size)
     made = _model(next(blocks(graphs, sizes), None), rule, Config(dataset=dataset, model=model, num_layers=layers, conv=conv))
     _tell(compile_dataset(graphs, rule, made, out=out, progress=progress, **how), out)

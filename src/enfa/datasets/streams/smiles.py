@@ -36,7 +36,8 @@ class SmilesStream:
         self.path, self.labels, self.skip_bad = Path(path), tuple(labels), skip_bad
         if self.labels and not is_table(self.path):
             raise ValueError(
-                f"{self.path}: expected a .csv or .tsv file, in which columns have names, got labels={list(labels)}"
+                f"{self.path}: expected a .csv or .tsv file, in which columns have names, with --target (in Python, "
+                f"labels={list(labels)}), got another"
             )
         if not self.path.is_file():
             raise FileNotFoundError(f"There is no input file {self.path}")
