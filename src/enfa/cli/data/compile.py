@@ -22,6 +22,7 @@ from enfa.nn.models.registry import MODELS
 from enfa.training.build import Problem, compile_for, make_model, open_benchmark
 from enfa.training.models import build_model
 from enfa.training.settings.config import Config
+from enfa.training.unread import unread_edges
 
 __all__ = ["compile"]
 
@@ -98,6 +99,7 @@ def _of_config(config: Config, progress: bool, how: dict[str, Any]) -> Manifest:
     if config.level != "graphs":
         raise ValueError(f"Expected a config with labels of graphs, got level={config.level}: shards are for many graphs")
     data = open_benchmark(config)
+    _tell_unread(config, data.edge_channels, "conv=")
     found: Any = compile_for(config, data.graphs, make_model(config, Problem.of(data)), progress, data.level, **how)
     return found.manifest
 
@@ -106,6 +108,12 @@ def _tell(found: Manifest, out: str) -> None:
     size = sum(shard.bytes for shard in found.shards)
     told = f"{how_many(found.graphs, 'graph')} in {how_many(len(found.shards), 'shard')}, {size / 1e6:,.1f} MB, in {out}"
     Console().print(told, markup=False, soft_wrap=True)
+
+
+def _tell_unread(config: Config, edge_channels: Any, option: str) -> None:
+    line = unread_edges(config, edge_channels, option)
+    if line is not None:
+        Console(stderr=True).print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _model(first: Block | Deferred | None, policy: Policy, config: Config) -> Any:
@@ -119,6 +127,7 @@ def _model(first: Block | Deferred | None, policy: Policy, config: Config) -> An
         "edge_channels": None if checked.edge_attr is None else _channels(checked.edge_attr),
         "mark_channels": len(policy.marks[0]), "edge_mark_channels": len(policy.edge_marks[0]),
     }  # fmt: skip
+    _tell_unread(config, given["edge_channels"], "--conv ")
     return build_model(config, given)
 
 
