@@ -30,6 +30,8 @@ def test(
     """Score a trained model on the test graphs of its split."""
     if part not in ("train", "valid", "test"):
         raise ValueError(f"Expected --part to be train, valid or test, got {part!r}")
+    if config.name == MEMBERS and config.is_file():  # which stands for its folder
+        config = config.parent
     if config.is_dir():
         if not (config / "config.yaml").is_file():
             from enfa.training.trained.members import one_model
