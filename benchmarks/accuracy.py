@@ -45,7 +45,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, help="stop after the epoch in which this time is up")
     parser.add_argument("--folds", help="which folds, such as 0-9 (all)")
     parser.add_argument("--seeds", default="0", help="which seeds (0)")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()  # options may stand between configs and settings
     names: list[str] = []
     settings = [f"root={args.data}", f"out={args.out}"]
     for what in args.what:

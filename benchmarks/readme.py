@@ -102,7 +102,7 @@ def gpu_figures(results: Path) -> str:
     lines[-1] += (
         f" With the steps of all plans captured, 32 graphs, GIN, three policies, two to five layers: "
         f"{_few_digits(faster[0])} to {_few_digits(faster[-1])} times faster than full, median "
-        f"{_few_digits(median(faster))} ([report](docs/report-gpu/report.md), measured with earlier kernels)."
+        f"{_few_digits(median(faster))} ([report](docs/report-gpu/report.md))."
     )
     return "\n".join(lines)
 

@@ -127,7 +127,7 @@ MADE = [
     ),
     Made(
         "docs/report-gpu/report.md",
-        "the page; its times so far of --quick, with earlier kernels",
+        "the page",
         "enfa reproduce --device cuda --out docs/report-gpu",
         ("docs/report-gpu/results/*.json",),
         "tests/docs/test_claims.py",

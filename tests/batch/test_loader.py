@@ -103,16 +103,38 @@ def test_max_rows_with_a_step_that_nothing_reads() -> None:
 @pytest.mark.parametrize("max_rows", [1, 60, 150, 10**9])
 def test_max_rows(compiled: CompiledDataset, max_rows: int, shuffle: bool) -> None:
     loader = enfa.DataLoader(compiled, 8, shuffle=shuffle, max_rows=max_rows)
+    cost = compiled.rows_per_graph()
     for _ in range(2):
         expected, plans = len(loader), list(loader)
         assert len(plans) == expected
         assert sorted(g for p in plans for g in p.graph_ids.tolist()) == list(range(len(compiled)))
         for plan in plans:
             assert plan.num_graphs <= 8
-            assert plan.num_graphs == 1 or sum(plan.cost().rows) <= max_rows
-    cost = compiled.rows_per_graph()
+            larger = int((cost[plan.graph_ids.numpy()] > 3).sum())  # than a node by itself, with a row in each of three layers
+            assert larger <= 1 or sum(plan.cost().rows) <= max_rows + 3 * (plan.num_graphs > larger)
     for batch, following in itertools.pairwise(_ids(enfa.DataLoader(compiled, 8, max_rows=max_rows))):
         assert len(batch) == 8 or cost[batch].sum() + cost[following[0]] > max_rows  # no batch ends too early
+
+
+@pytest.mark.parametrize("kind", ["distinct", "ego", "full"])
+def test_max_rows_leaves_no_node_by_itself(kind: str) -> None:
+    """Of whose one pair BatchNorm has no statistics."""
+    one = Data(x=torch.ones(1, 3), edge_index=torch.zeros(2, 0, dtype=torch.int64))
+    large = [graph for graph in random_graphs(20, 9, channels=3, seed=2) if graph.num_nodes > 4][:6]
+    graphs, model = [one, large[0], large[1], one, large[2], *large[3:6], one], enfa.DSGNN(3, 8, 2, num_layers=2)
+    compiled = enfa.compile(graphs, enfa.NodeMarking(), model, kind=kind, progress=False)
+    cost = compiled.rows_per_graph()
+    assert cost[0] == 2 and cost[1:3].min() > 2
+    loader = enfa.DataLoader(compiled, 4, max_rows=3)
+    assert _ids(loader) == [[0, 1], [2], [3, 4], [5], [6], [7, 8]]
+    for plan in loader:
+        model.train()(plan)
+    for options in ({}, {"seed": 1}, {"seed": 2}):
+        for plan in enfa.DataLoader(compiled, 4, shuffle=True, max_rows=int(cost.max()), **options):
+            model(plan)
+    assert _ids(enfa.DataLoader(compiled, 1, max_rows=3)) == [[graph] for graph in range(9)]  # as asked for
+    assert _ids(enfa.DataLoader(compiled, 4, max_rows=3, drop_last=True))[-1] == [7]
+    assert _ids(enfa.DataLoader(compiled, 4, max_rows=10**9)) == [[0, 1, 2, 3], [4, 5, 6, 7], [8]]  # as without max_rows
 
 
 # a process that is spawned imports everything anew, which takes seconds

@@ -120,7 +120,12 @@ def test_settings_as_options(tmp_path: Path, write: Callable[..., Path]) -> None
 
 def test_an_ensemble_where_one_run_is_wanted(tmp_path: Path) -> None:
     (tmp_path / "ensemble.json").write_text('{"runs": ["fold-0-seed-0", "fold-0-seed-1"]}')
-    refused(tmp_path, f"name one of its runs, such as {tmp_path / 'fold-0-seed-0'}", "test", tmp_path)
+    said = f"got an ensemble of 2: name one of its runs, such as {tmp_path / 'fold-0-seed-0'}"
+    refused(tmp_path, said, "test", tmp_path)
+    refused(tmp_path, said, "test", tmp_path / "ensemble.json")
+    (tmp_path / "c.yaml").write_text("dataset: CSL")
+    refused(tmp_path, said, "test", tmp_path / "c.yaml", "--checkpoint", tmp_path / "ensemble.json")
+    refused(tmp_path, said, "explain", tmp_path / "ensemble.json", tmp_path / "c.yaml")
 
 
 @pytest.mark.parametrize("text", ["[1", "{a", "'x", "!!python/name:os.system", "a: b: c", "@", "&x *y"])

@@ -255,7 +255,52 @@ def _joined(m, bag, t):
     return bag.pool(bag.pool(torch.cat([one, other, t[1]], 1)))
 
 
+def _of_layers(end: Callable[[Any, Any, Any], Any]) -> Forward:
+    """Two layers, each of rows behind a norm, and of those of nodes, which are spread: ``end(m, normed, spread)``."""
+
+    def forward(m, bag):
+        h = m.x(bag)
+        for norm, linear in ((m.norm, m.lin), (m.second, m.other)):
+            h = end(m, norm(linear(bag.propagate(m.conv, h))), bag.spread(m.bare(bag.across(h, "mean"))))
+        return out(bag, h)
+
+    return forward
+
+
+def _spread_changed(m, bag):
+    """What is spread is written into after it was, and what it is spread to as well."""
+    h = m.x(bag)
+    seen = bag.across(h, "mean") * 1
+    spread, normed = bag.spread(seen), m.norm(m.lin(bag.propagate(m.conv, h)))
+    joined = (normed + spread).relu()
+    seen.mul_(3)
+    return out(bag, joined + bag.spread(seen))
+
+
+def _spread_twice(m, bag):
+    h = m.x(bag)
+    spread = bag.spread(m.bare(bag.across(h, "sum")))
+    one, two = m.norm(m.lin(h)), m.second(m.other(bag.propagate(m.conv, h)))
+    return out(bag, (one + spread).relu() + (spread + two) * spread.relu())
+
+
+def _spread_in_no_grad(m, bag):
+    h = m.x(bag)
+    with torch.no_grad():
+        spread = bag.spread(bag.across(h, "sum"))
+    return out(bag, (m.norm(m.lin(h)) + spread).relu())
+
+
 CASES: dict[str, Forward] = {
+    "layers": _of_layers(lambda m, n, s: (n + s).relu()), "layers without ReLU": _of_layers(lambda m, n, s: s + n),
+    "layers, dropout": _of_layers(lambda m, n, s: F.dropout((n + s).relu(), 0.3, m.training)),
+    "layers, in place": _of_layers(lambda m, n, s: (n + s).relu_()),
+    "layers, read before": _of_layers(lambda m, n, s: (n + s).relu() + n * s),
+    "layers, dropped and not": _of_layers(lambda m, n, s: F.dropout(r := (n + s).relu(), 0.3, m.training) + r),
+    "layers, both with a ReLU": _of_layers(lambda m, n, s: n.relu() + s.relu()),
+    "layers, dropout of a norm": _of_layers(lambda m, n, s: F.dropout(n.relu(), 0.3, m.training) + s),
+    "layers, subtracted": _of_layers(lambda m, n, s: (n - s).relu()),
+    "spread, written into": _spread_changed, "spread, twice": _spread_twice, "spread, no_grad": _spread_in_no_grad,
     "with and without ReLU": _of_pairs(lambda m, x: (n := m.norm(m.lin(x))).relu() * 2 + n),
     "twice without ReLU": _of_pairs(lambda m, x: (n := m.norm(m.lin(x))) * n + n),
     "ReLU twice": _of_pairs(lambda m, x: (n := m.norm(m.lin(x))).relu() + n.relu() * 2),

@@ -40,7 +40,8 @@ def test_scores_of_test_and_sweep(tmp_path: Path, config_file: Callable[..., Pat
     assert line is not None and "mae (deviations)" in table, table
     said = re.search(r"test score: mae ([\d.]+) standard deviations, which is ([\d.]+) in units of heat", run("test", path))
     assert said is not None and float(said[1]) == pytest.approx(float(line[1]), abs=1e-4)
-    assert run("test", folder_of(read_config(path))) == said.string  # without any settings, which the run has kept
+    folder = folder_of(read_config(path))
+    assert run("test", folder) == run("test", folder / "best.ckpt") == said.string  # without settings, which the run has kept
     # what predictions are off by, in the units of the file
     config = read_config(path)
     best = folder_of(config) / BEST

@@ -1,5 +1,7 @@
 import json
 import multiprocessing
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -8,11 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 from enfa.cli.app import app
-from enfa.training import Config
+from enfa.training import Config, read_config
 from enfa.training.results.collect import Results
 from enfa.training.results.record import Record
 from enfa.training.results.table import markdown
-from enfa.training.sweep import _processes
+from enfa.training.settings.claim import RUNNING
+from enfa.training.sweep import _processes, run_sweep
 
 RECORD = Record(
     {}, 0, 0, "accuracy", "all epochs", 3, [0.0] * 3, [0.5, 0.8, 0.6], 1, 0.8, None, "0.1.0", "2.0", "a CPU", 12.0
@@ -62,6 +65,47 @@ def test_a_run_that_fails_is_reported_and_the_others_run(tmp_path: Path, config_
     assert [run["fold"] for run in json.loads((tmp_path / "r" / "tiny.json").read_text())["runs"]] == [1]
 
 
+HOLD = """
+import sys
+from pathlib import Path
+from enfa.locks import holding
+with holding(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.mark.parametrize("jobs", ["1", pytest.param("2", marks=pytest.mark.long)])
+def test_a_run_that_another_process_is_at_has_not_failed(tmp_path: Path, config_file: Callable[..., Path], jobs: str) -> None:
+    args = ["sweep", str(config_file(epochs=1)), "--results", str(tmp_path / "r"), "--no-progress", "--jobs", jobs]
+    folder = tmp_path / "runs" / "tiny" / "fold-0-seed-0"
+    folder.mkdir(parents=True)
+    other = subprocess.Popen([sys.executable, "-c", HOLD, str(folder / RUNNING)], stdin=-1, stdout=-1, text=True)
+    try:
+        assert other.stdout is not None and other.stdout.readline() == "held\n"
+        result = CliRunner().invoke(app, [*args, "--folds", "0-1"])
+    finally:
+        other.communicate("\n")
+    assert result.exit_code == 0, result.output
+    assert f"tiny fold 0 seed 0: left to another process ({other.pid}), which is at it" in result.output
+    assert "tiny fold 1 seed 0: all epochs after 1 epochs" in result.output
+    assert not list(folder.iterdir())
+
+
+def test_a_run_that_another_sweep_has_filed_since_is_done(tmp_path: Path, config_file: Callable[..., Path]) -> None:
+    config, said = read_config(config_file(epochs=3)), []
+
+    def say(line: str) -> None:
+        if not said:  # the runs are planned, and none has begun
+            Results.open(tmp_path / "r", config).add(RECORD)
+        said.append(line)
+
+    results, failed = run_sweep([config], [0], [0], 1, tmp_path / "r", None, say)
+    assert said == ["1 run to do, 0 on file", "tiny fold 0 seed 0: done already, by another process"] and not failed
+    assert [len(of.records) for of in results] == [1]  # so the table has it
+    assert not (tmp_path / "runs").exists()
+
+
 def test_an_interrupt_ends_a_sweep(tmp_path: Path, config_file: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     begun = []
 
@@ -69,7 +113,7 @@ def test_an_interrupt_ends_a_sweep(tmp_path: Path, config_file: Callable[..., Pa
         begun.append(config.fold)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("enfa.training.sweep.fit", interrupted)
+    monkeypatch.setattr("enfa.training.attempt.fit", interrupted)
     args = ["sweep", str(config_file(epochs=1)), "--results", str(tmp_path / "r"), "--no-progress", "--folds", "0-1"]
     result = CliRunner().invoke(app, args)
     assert result.exit_code == 130 and "the same command continues" in result.output and begun == [0]

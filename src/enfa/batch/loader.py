@@ -64,11 +64,12 @@ class Batches(torch.utils.data.Sampler):
         max_rows: int | None,
         shard: tuple[int, int],
         windows: Windows | None = None,
+        least: int = 0,
     ) -> None:
-        """``windows``: of a sharded dataset, which decide the order."""
+        """``windows``: of a sharded dataset, which decide the order. ``least``: what a single node costs."""
         self.graphs, self.batch_size, self.shuffle = graphs, batch_size, shuffle
         self.seed, self.drop_last, self.cost, self.max_rows = seed, drop_last, cost, max_rows
-        self.shard, self.windows = shard, windows
+        self.shard, self.windows, self.least = shard, windows, least
         self.epoch = 0
         self._pass: object = None  # the last one that has begun
         self._cut: tuple[int, list[np.ndarray], Cuts] | None = None  # of an epoch: its batches, and in which window each is
@@ -89,7 +90,8 @@ class Batches(torch.utils.data.Sampler):
         return self._cut[1]
 
     def _batches(self, order: np.ndarray) -> list[np.ndarray]:
-        """An order, cut."""
+        """An order, cut. A single node takes the next graph along, or goes with those before it, however many rows these have:
+        BatchNorm has no statistics of one pair."""
         if self.cost is None:
             found = [order[i : i + self.batch_size] for i in range(0, len(order), self.batch_size)]
             return found[:-1] if self.drop_last and found and len(found[-1]) < self.batch_size else found
@@ -97,15 +99,18 @@ class Batches(torch.utils.data.Sampler):
         for end, graph in enumerate(order):
             more = int(self.cost[graph])
             full = end - start >= self.batch_size
-            if self.max_rows is not None and end > start and rows + more > self.max_rows:
+            if self.max_rows is not None and rows > self.least and rows + more > self.max_rows:
                 full = True
             if full:
                 found.append(order[start:end])
                 start, rows = end, 0
             rows += more
-        if len(order) > start and not (self.drop_last and len(order) - start < self.batch_size):
-            found.append(order[start:])
-        return found
+        rest = len(order) - start
+        if rest == 0 or (self.drop_last and rest < self.batch_size):
+            return found
+        if rows <= self.least and found and len(found[-1]) + rest <= self.batch_size:
+            start -= len(found.pop())
+        return [*found, order[start:]]
 
     def part(self, batch: np.ndarray) -> np.ndarray:
         """The graphs of a batch that this rank takes."""
@@ -173,7 +178,8 @@ class DataLoader(torch.utils.data.DataLoader):
             pass that is broken off; :meth:`set_epoch` sets it (for a resumed run). Of a sharded dataset, window by window.
         num_workers: processes that slice ahead; 0 slices in this one. By default none, for a GPU one for every core but one.
         max_rows: at most so many rows per batch, summed over layers and counted without the sharing between
-            graphs, so a bound. A graph that exceeds it alone gets a batch of its own.
+            graphs, so a bound. A graph that exceeds it alone gets a batch of its own; and a graph of one node, with a row in
+            each layer, goes with another whatever that has, because BatchNorm refuses a batch of one pair.
         drop_last: leave out a last batch that is not full.
         shard: ``(rank, ranks)`` in distributed training: of every batch this loader yields the graphs rank, rank +
             ranks, …; so the ranks' parts together are the batches of one process. A part may be empty.
@@ -223,7 +229,8 @@ class DataLoader(torch.utils.data.DataLoader):
         if len(chosen) == 0:
             raise ValueError("Expected at least one graph to load, got none: is the split empty?")
         cost = compiled.rows_per_graph() if max_rows is not None else None
-        self.sampled = Batches(chosen, batch_size, shuffle, seed, drop_last, cost, max_rows, shard, compiled.windows)
+        least = sum(step.op == "propagate" for step in compiled.program.steps)
+        self.sampled = Batches(chosen, batch_size, shuffle, seed, drop_last, cost, max_rows, shard, compiled.windows, least)
         self.device, self.packed = _checked(device), None
         if self.device is not None:
             why = "max_rows" if max_rows is not None else None if draw is None else "draw"

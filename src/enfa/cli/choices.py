@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import yaml
 from rich.console import Console
 
 from enfa.datasets import Benchmark, from_npz, load
-from enfa.datasets.known import is_table
+from enfa.datasets.known import check_known, is_table
 from enfa.edits import Policy, policy_from
 from enfa.edits.made_for import own_policy
 from enfa.graphs.names import unknown
@@ -22,8 +23,9 @@ __all__ = ["check_picture", "dataset_of", "default_policy", "layers_of", "policy
 PICTURES = (".png", ".pdf", ".svg")
 
 
-def dataset_of(name: str, root: Path) -> Benchmark:
-    """A dataset by its official name, from ``root/NAME.npz`` or raw files below ``root``; or an .npz file, by its path."""
+def dataset_of(name: str, root: Path, also: Sequence[str] = ()) -> Benchmark:
+    """A dataset by its official name, from ``root/NAME.npz`` or raw files below ``root``; or an .npz file, by its path.
+    ``also``: names that the command reads by itself, which may have been meant."""
     if name.endswith(".npz"):
         if not Path(name).is_file():
             raise FileNotFoundError(f"{name}: no such file")
@@ -32,6 +34,8 @@ def dataset_of(name: str, root: Path) -> Benchmark:
         raise ValueError(
             f"Expected a dataset's name or an .npz file, got the table {name}: enfa convert makes an .npz file of it"
         )
+    if also:
+        check_known(name, root, also)
     return load(name, root)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from pathlib import Path
 
 from enfa.datasets.official.fetch import ensure_tu
@@ -66,8 +67,8 @@ def dataset_file(name: str | Path) -> Path:
     return path
 
 
-def check_known(name: str, root: str | Path) -> None:
-    """Refuse what no dataset is called, and a path where no file is.
+def check_known(name: str, root: str | Path, also: Sequence[str] = ()) -> None:
+    """Refuse what no dataset is called, and a path where no file is. ``also``: names that the caller reads by itself.
 
     A name that only the TU collection may know is looked for there: its raw files are downloaded now, not when it is read.
     """
@@ -79,16 +80,16 @@ def check_known(name: str, root: str | Path) -> None:
     if name in names() or compact_file(name, root).is_file():
         return
     if not name or set(name) & set("/\\:*?[]"):  # a TU name becomes a folder and an address
-        raise unknown_dataset(name, root)
+        raise unknown_dataset(name, root, also)
     try:
         ensure_tu(name, Path(root))
     except FileNotFoundError as error:
-        raise unknown_dataset(name, root) from error
+        raise unknown_dataset(name, root, also) from error
 
 
-def unknown_dataset(name: str, root: str | Path) -> ValueError:
+def unknown_dataset(name: str, root: str | Path, also: Sequence[str] = ()) -> ValueError:
     """Says which datasets there are, and which was probably meant."""
-    known = names()
+    known = [*also, *names()]
     folded = {other.casefold(): other for other in known}
     close = difflib.get_close_matches(name.casefold(), folded, n=1)
     hint = f"; did you mean {folded[close[0]]!r}?" if close else "."

@@ -12,7 +12,7 @@ from enfa.nn.models.registry import MODELS
 from enfa.training.settings.arguments import GIVEN, SETTINGS, arguments
 from enfa.training.settings.config import Config
 
-__all__ = ["build_model"]
+__all__ = ["build_model", "reads_edges"]
 
 
 def build_model(config: Config, given: dict[str, Any]) -> nn.Module:
@@ -23,9 +23,7 @@ def build_model(config: Config, given: dict[str, Any]) -> nn.Module:
     cls = MODELS[config.model]
     takes = arguments(cls)
     _check(config, [name for name in takes if name not in GIVEN and name not in SETTINGS])
-    conv: Any = CONVS.get(str(config.conv))
-    if conv is not None and "conv" in takes and not conv.reads_edges:
-        # compiling says so where marks cannot be seen
+    if not reads_edges(config):  # compiling says so where marks cannot be seen
         given = {**given, "edge_channels": None, "edge_mark_channels": 0}
     options = {**given, **{name: getattr(config, name) for name in SETTINGS}}
     # a value that is the default anyway is left out: a model need not take all that its parents do
@@ -40,6 +38,12 @@ def build_model(config: Config, given: dict[str, Any]) -> nn.Module:
         except TypeError as error:
             raise ValueError(f"Expected arguments that {config.model} takes: {error}") from error
     return model.double() if config.precision == "64" else model
+
+
+def reads_edges(config: Config) -> bool:
+    """Whether the model has a conv that reads attributes and marks of edges. Those that are none of ours do."""
+    conv: Any = CONVS.get(str(config.conv))
+    return conv is None or "conv" not in arguments(MODELS[config.model]) or conv.reads_edges
 
 
 def _check(config: Config, own: list[str]) -> None:

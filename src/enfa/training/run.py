@@ -33,6 +33,7 @@ from enfa.training.settings.claim import claimed
 from enfa.training.settings.config import Config
 from enfa.training.settings.folder import BEST, LAST, check_same_data, fingerprint, folder_of, started_by_another
 from enfa.training.trained.members import one_model
+from enfa.training.unread import tell_unread
 
 if TYPE_CHECKING:
     from enfa.training.loop.data import Batches
@@ -277,6 +278,8 @@ def _fit(
         keep_memory()
     weights = None if config.init is None else load(last if resume else config.init)
     run = prepare(config, progress, weights, data, parts)
+    if not started_by_another():
+        tell_unread(config, run.module.problem.edge_channels)
     if checkpoint is not None:
         check_same_model(last, checkpoint, config, run.module.problem)
         check_weights(last, checkpoint, run.module)

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from enfa.graphs.numbers import how_many
+from enfa.training.attempt import attempt
 from enfa.training.build import open_benchmark
-from enfa.training.checkpoint import check_resumable, load_checkpoint
 from enfa.training.loop.graphed import workers
 from enfa.training.one_graph import open_one_graph
 from enfa.training.results.collect import Results
 from enfa.training.results.record import Record
-from enfa.training.run import LAST, fit, folder_of, needs_lightning
+from enfa.training.run import needs_lightning
 from enfa.training.settings.config import Config
 from enfa.training.settings.folder import check_same_data, fingerprint
 
@@ -77,24 +77,6 @@ def plan_jobs(
     return jobs, results
 
 
-def _resumable(config: Config) -> bool:
-    """Whether an earlier try at this very run left a checkpoint."""
-    last = folder_of(config) / LAST
-    if not last.exists():
-        return False
-    check_resumable(last, load_checkpoint(last), config)
-    return True
-
-
-def _run(config: dict[str, Any], deadline: float | None, progress: bool = False) -> dict[str, Any] | None:
-    """One run, in a process of its own or in this one. None where there was no time to begin."""
-    if deadline is not None and time.monotonic() > deadline:
-        return None
-    made = Config.make(config)
-    record = fit(made, resume=_resumable(made), progress=progress, deadline=deadline)
-    return None if record is None else record.to_dict()
-
-
 def _processes(count: int) -> ProcessPoolExecutor:
     """Spawned, because this one may have used CUDA. Left to themselves, they would spawn, too, what they start: then every
     worker of their loaders imports everything anew."""
@@ -110,45 +92,47 @@ def sweep(
     jobs: Sequence[Job],
     at_once: int,
     deadline: float | None,
-    report: Callable[[Job, Record | None, BaseException | None], None],
+    report: Callable[[Job, Record | str | BaseException], None],
     progress: bool = False,
 ) -> None:
     """Run all jobs, ``at_once`` of them in processes of one thread each, and file each result as soon as it is there.
 
-    ``report`` is called with every finished job and its record, or None and the error; both None: there was no time.
+    ``report`` is called with every job and its record, or the error that ended it, or why it was left alone.
     """
 
-    def file(job: Job, values: dict[str, Any] | None) -> None:
-        record = None if values is None else Record.from_dict(values)
-        if record is not None:
-            job.results.add(record)
-        report(job, record, None)
+    def file(job: Job, found: dict[str, Any] | str) -> None:
+        if isinstance(found, str):
+            report(job, found)
+            return
+        record = Record.from_dict(found)
+        job.results.add(record)
+        report(job, record)
 
     if at_once == 1:
         for job in jobs:
             try:
-                values = _run(job.config.to_dict(), deadline, progress)
+                found = attempt(job.config.to_dict(), job.results.path.parent, deadline, progress)
             except Exception as failure:  # the others run, as they do where each has a process
-                report(job, None, failure)
+                report(job, failure)
             else:
-                file(job, values)
+                file(job, found)
         return
     # read by a process when it loads its libraries; more threads than one would only get in each other's way
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     with _processes(at_once) as pool:
-        waiting: dict[Future[dict[str, Any] | None], Job] = {}
+        waiting: dict[Future[dict[str, Any] | str], Job] = {}
         for job in jobs:
             config = job.config if job.config.threads is not None else replace(job.config, threads=1)
             if config.num_workers is None:  # they share the cores
                 config = replace(config, num_workers=workers(config) // at_once)
-            waiting[pool.submit(_run, config.to_dict(), deadline)] = job
+            waiting[pool.submit(attempt, config.to_dict(), job.results.path.parent, deadline)] = job
         try:
             while waiting:
                 for future in wait(waiting, return_when=FIRST_COMPLETED).done:
                     job, error = waiting.pop(future), future.exception()
                     if error is not None:
-                        report(job, None, error)
+                        report(job, error)
                     else:
                         file(job, future.result())
         except KeyboardInterrupt:
@@ -173,19 +157,17 @@ def run_sweep(
     say(f"{how_many(len(jobs), 'run')} to do, {sum(len(of.records) for of in results)} on file")
     failed = 0
 
-    def report(job: Job, record: Record | None, error: BaseException | None) -> None:
+    def report(job: Job, found: Record | str | BaseException) -> None:
         nonlocal failed
-        if error is not None:
+        if isinstance(found, BaseException):
             failed += 1
-            line = f"failed: {' '.join(str(error).split()) or type(error).__name__}"
-        elif record is None:
-            line = "no time to begin"
+            line = f"failed: {' '.join(str(found).split()) or type(found).__name__}"
+        elif isinstance(found, str):
+            line = found
         else:
-            line = f"{record.ended} after {record.epochs} epochs, {record.seconds:.0f} s; best {record.valid:.4f}"
-            line += (
-                record.units(record.valid) if record.test is None else f", test {record.test:.4f}{record.units(record.test)}"
-            )
+            line = f"{found.ended} after {found.epochs} epochs, {found.seconds:.0f} s; best {found.valid:.4f}"
+            line += found.units(found.valid) if found.test is None else f", test {found.test:.4f}{found.units(found.test)}"
         say(f"{job}: {line}")
 
     sweep(jobs, min(at_once, max(len(jobs), 1)), deadline, report, progress)
-    return results, failed
+    return [Results.open(folder, config) for config in configs], failed  # with what other processes have filed since

@@ -9,6 +9,7 @@ from known_graphs import ring, triangles_and_hexagon
 from typer.testing import CliRunner, Result
 
 from enfa.cli.app import app
+from enfa.datasets.official import fetch
 
 
 @pytest.fixture
@@ -89,3 +90,11 @@ def test_brec_by_category(shared_data: Path) -> None:
     result = _run("BREC", "--root", str(shared_data), "--pair", "100", "--json")
     found = json.loads(result.stdout)
     assert found["dataset"] == "BREC, pair 100" and found["sizes"] == {"Regular": 1, "all": 1} and found["first"] == [2]
+
+
+@pytest.mark.parametrize("command", ["power", "brec"])
+def test_a_misspelt_name(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch, "TU", tmp_path.as_uri())  # where there is nothing
+    for wrong, meant in (("BRECK", "BREC"), ("brec", "BREC"), ("SR2", "SR25")):
+        result = CliRunner().invoke(app, [command, wrong, "--root", str(tmp_path)])
+        assert result.exit_code == 2 and f"Unknown dataset '{wrong}'; did you mean '{meant}'? Known are BREC, " in result.stderr

@@ -28,7 +28,7 @@ def test_yes_and_no_are_what_training_takes_them_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize("skip_bad", [False, True])
 def test_other_words_are_refused_and_never_left_out(tmp_path: Path, skip_bad: bool) -> None:
     stream = SmilesStream(_file(tmp_path, ["", "high", "low"]), ["toxic"], skip_bad=skip_bad)
-    said = r"a\.csv, line 3: expected numbers, yes/no or blanks in the column 'toxic', got 'high'; .* no line out for its label"
+    said = r"a\.csv, line 3: expected numbers, yes/no or blanks in the column 'toxic', got 'high'; .* out for a word there"
     with pytest.raises(ValueError, match=said):
         list(stream.lines())
 
@@ -40,9 +40,21 @@ def test_numbers_and_words_in_one_column_are_refused(tmp_path: Path, values: lis
         list(stream.lines())
 
 
+@pytest.mark.parametrize("text", ["inf", "-Infinity", "-nan", "1e400", "1e39"])
+def test_what_is_no_finite_number_makes_a_bad_line(tmp_path: Path, text: str) -> None:
+    pytest.importorskip("rdkit", reason="rdkit is not installed")
+    file = _file(tmp_path, ["1.5", "nan", text, "3e38"])
+    said = rf"a\.csv, line 4: expected a finite number, .* or a blank in 'toxic', got '{text}'; --skip-bad"
+    with pytest.raises(ValueError, match=said):
+        list(SmilesStream(file, ["toxic"]))
+    kept = list(SmilesStream(file, ["toxic"], skip_bad=True))
+    assert [graph.line for graph in kept] == [2, 3, 5]
+    assert kept[0].y.item() == 1.5 and kept[1].y.isnan().all() and kept[2].y.isfinite().all()
+
+
 def test_the_command_keeps_labelled_lines(tmp_path: Path) -> None:
     pytest.importorskip("rdkit", reason="rdkit is not installed")
-    command = ["compile", "--labels", "toxic", "--skip-bad", "--layers", "1", "--workers", "1", "--no-progress", "--out"]
+    command = ["compile", "--target", "toxic", "--skip-bad", "--layers", "1", "--workers", "1", "--no-progress", "--out"]
     result = CliRunner().invoke(app, [*command, str(tmp_path / "yes"), str(_file(tmp_path, ["yes", "", "no"]))])
     assert result.exit_code == 0, result.output
     y = enfa.ShardedDataset.open(tmp_path / "yes")[[0, 1, 2]].y

@@ -1,6 +1,7 @@
 """Terms that are computed beside each other are those that are computed one after the other."""
 
 import copy
+from functools import partial
 
 import pytest
 import torch
@@ -75,7 +76,7 @@ def test_a_norm_under_two_names_is_shared() -> None:
 @cuda
 @pytest.mark.parametrize("mixed", [None, torch.bfloat16])
 @pytest.mark.parametrize("unshared", [None, 2])
-@pytest.mark.parametrize("name", ["sswl", "sun", "terms"])
+@pytest.mark.parametrize("name", ["sswl", "sun", "dss", "dss, dropout", "terms"])
 def test_captured_is_eager_bit_for_bit(
     name: str, unshared: int | None, mixed: torch.dtype | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
@@ -84,14 +85,17 @@ def test_captured_is_eager_bit_for_bit(
     monkeypatch.setattr(side_stream, "MOST", 2**24)
     torch.manual_seed(0)
     edges = {"edge_channels": [4], "mark_channels": 3}
-    make = {"sswl": enfa.SSWLGNN, "sun": enfa.SUN}
+    dropping = partial(enfa.DSSGNN, dropout=0.3)
+    make = {"sswl": enfa.SSWLGNN, "sun": enfa.SUN, "dss": enfa.DSSGNN, "dss, dropout": dropping}
     model = Terms() if name == "terms" else make[name]([5], 96, 2, 4, "gine", **edges)
     graphs = random_graphs(96, 24, channels=3 if name == "terms" else [5], edge_channels=None if name == "terms" else [4])
     policy = enfa.NodeMarking() if name == "terms" else enfa.NodeMarking(distances=1)
     plan = enfa.compile(graphs, policy, model, progress=False, unshared=unshared)[:]
     plan.y = torch.arange(len(graphs)) % 2
     states = []
-    for capture in (True, False, True):
+    drops = name == "dss, dropout"  # an eager step draws its masks from another generator than a captured one
+    for capture in (True, drops, True):
+        torch.manual_seed(1)
         there = copy.deepcopy(model).cuda().train()
         optimiser = torch.optim.Adam(there.parameters(), lr=1e-3, fused=True, capturable=True)
         step = Step(there, optimiser, F.cross_entropy, capture=capture, autocast=mixed)

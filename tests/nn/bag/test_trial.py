@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.parametrizations import spectral_norm
 from torch_geometric.data import Data
-from torch_geometric.nn import MessagePassing
+from torch_geometric.nn import MessagePassing, PNAConv, SAGEConv
 from torch_geometric.utils import softmax
 
 import enfa
@@ -138,3 +138,159 @@ def test_what_a_conv_keeps_of_its_messages_is_for_looking_at() -> None:
 def test_a_graph_without_edges_has_nothing_to_try() -> None:
     graphs = [Data(x=torch.rand(3, 3), edge_index=torch.empty(2, 0, dtype=torch.int64))]
     assert_same_as_full(Net(Conv(torch.relu, torch.sigmoid)), enfa.NodeMarking(), graphs)
+
+
+class Layers(nn.Module):
+    """Convs on features as they are."""
+
+    def __init__(self, *convs: nn.Module) -> None:
+        super().__init__()
+        self.convs = nn.ModuleList(convs)
+
+    def forward(self, bag: enfa.Bag) -> Tensor:
+        h = torch.cat([bag.x, bag.mark], 1)
+        for conv in self.convs:
+            h = bag.propagate(conv, h)
+        return bag.pool(bag.pool(h, "sum"), "mean")
+
+
+class Unmarked(Layers):
+    def forward(self, bag: enfa.Bag) -> Tensor:
+        return bag.pool(bag.pool(bag.propagate(self.convs[0], bag.x), "sum"), "mean")
+
+
+def _complete(x: Tensor) -> Data:
+    return Data(x=x, edge_index=(1 - torch.eye(len(x))).nonzero().T)
+
+
+class Linear(MessagePassing):
+    """Messages of numbers with all their digits, which float32's, and their squares, do not have in float64."""
+
+    def __init__(self, ins: int, aggr: str) -> None:
+        super().__init__(aggr=aggr)
+        self.lin = nn.Linear(ins, 8)
+
+    def forward(self, x: Any, edge_index: Any) -> Any:
+        return self.propagate(edge_index, x=x)
+
+    def message(self, x_j: Tensor) -> Tensor:
+        return self.lin(x_j)
+
+
+@pytest.mark.parametrize("aggr", ["std", "var"])
+@pytest.mark.parametrize(("offset", "scale"), [(1, 0), (1 / 3, 1e-3), (0, 1e-4), (100, 1), (2e5, 0), (1e6, 1), (0, 1e4)])
+def test_what_cancels_in_rounding_passes(aggr: str, offset: float, scale: float) -> None:
+    for seed in range(4):
+        torch.manual_seed(seed)
+        graphs = [_complete(offset + scale * torch.randn(8, 3))]
+        for conv in (lambda ins: SAGEConv(ins, 8, aggr=aggr), lambda ins: Linear(ins, aggr)):
+            model = Layers(conv(4), conv(8), conv(8))
+            enfa.make_plan(graphs, enfa.NodeMarking(), model)
+            enfa.make_plan(graphs, enfa.NodeMarking(), model.double())
+
+
+def test_what_cancels_is_as_large_as_weights_and_constants_are() -> None:
+    """And not as what is read: numbers of no size, as a layer makes them of equal rows."""
+
+    class Shifted(Linear):
+        def message(self, x_j: Tensor) -> Tensor:
+            return 1 + x_j
+
+    for seed in range(4):
+        torch.manual_seed(seed)
+        biased = Linear(3, "var")
+        nn.init.uniform_(biased.lin.bias, 100, 200)
+        for conv, small in ((biased, 1e-13), (Shifted(3, "var"), 1e-15)):
+            enfa.make_plan([_complete(small * torch.randn(8, 3))], enfa.NodeDeletion(), Unmarked(conv))
+
+
+def test_what_cancels_among_others_passes() -> None:
+    degrees, parts = torch.tensor([0, 0, 0, 0, 0, 0, 0, 8]), ["mean", "std", "var"]
+    conv = PNAConv(4, 8, parts, ["identity", "amplification"], degrees)
+    enfa.make_plan([_complete(100 + torch.randn(8, 3))], enfa.NodeMarking(), Layers(conv))
+
+
+class Mixed(MessagePassing):
+    """A small part of what other messages are, or rows, in each."""
+
+    def __init__(self, part: Act, where: str, aggr: str = "add", through: Act = lambda m: m) -> None:
+        super().__init__(aggr=aggr)
+        self.lin, self.part, self.where, self.through = nn.Linear(8, 8), part, where, through
+
+    def forward(self, x: Any, edge_index: Any) -> Any:
+        return self.propagate(edge_index, x=x)
+
+    def message(self, x_j: Tensor) -> Tensor:
+        m = self.through(self.lin(x_j))
+        return m + 1e-5 * self.part(m) if self.where == "message" else m
+
+    def update(self, inputs: Tensor) -> Tensor:
+        return inputs + 1e-5 * self.part(inputs) if self.where == "update" else inputs
+
+
+@pytest.mark.parametrize("where", ["message", "update"])
+@pytest.mark.parametrize("aggr", ["add", "max", "std"])
+def test_a_little_mixing_is_refused_too(where: str, aggr: str) -> None:
+    for part in (lambda m: m.flip(0), lambda m: m / len(m)):
+        with pytest.raises(TypeError, match="Mixed gives a row something else"):
+            enfa.make_plan(GRAPHS, enfa.NodeMarking(), Net(Mixed(part, where, aggr)))
+
+
+def test_a_jump_is_no_rounding() -> None:
+    """Of rows that are divided by how many are equal to them: any change makes all of them different."""
+
+    class Counted(MessagePassing):
+        def forward(self, x: Any, edge_index: Any) -> Any:
+            return self.propagate(edge_index, x=x)
+
+        def update(self, inputs: Tensor) -> Tensor:
+            _, which, count = inputs.unique(dim=0, return_inverse=True, return_counts=True)
+            return inputs / count[which, None]
+
+    with pytest.raises(TypeError, match="Counted gives a row something else"):
+        enfa.make_plan([_complete(torch.ones(6, 3))], enfa.NodeMarking(), Layers(Counted()))
+
+
+_LIN = nn.Linear(8, 8)
+SINGLE: dict[str, Act] = {
+    "from messages on": lambda m: m.float(),
+    "weights that no module has": lambda m: _LIN(m),
+    "sums": lambda m: torch.zeros(len(m), 8).index_add(0, torch.arange(len(m)), m),
+}
+
+
+@pytest.mark.parametrize("through", SINGLE.values(), ids=SINGLE)
+def test_what_runs_in_single_precision_only_is_tried_in_it(through: Act) -> None:
+    class Ended(Mixed):
+        def update(self, inputs: Tensor) -> Tensor:
+            return 1.0 * inputs.to(self.lin.weight.dtype)
+
+    graphs = [_complete(torch.zeros(6, 3))]
+    for seed in range(30):
+        torch.manual_seed(seed)
+        enfa.make_plan(graphs, enfa.NodeMarking(), Net(Ended(torch.zeros_like, "message", through=through)))
+    with pytest.raises(TypeError, match="Ended gives a row something else"):
+        enfa.make_plan(graphs, enfa.NodeMarking(), Net(Ended(lambda m: 1e4 * m.flip(0), "message", through=through)))
+
+
+def test_the_trial_leaves_no_trace() -> None:
+    class Counts(Attention):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("calls", torch.zeros(()))
+            self.seen: list[Tensor] = []
+
+        def message(self, x_i: Tensor, x_j: Tensor, index: Tensor, ptr: Any, size_i: Any) -> Tensor:
+            self.calls += 1
+            self.seen.append(x_j)
+            return super().message(x_i, x_j, index, ptr, size_i)
+
+    model, random = Net(Counts()), torch.get_rng_state()
+    held = {name: (value, value.clone()) for name, value in [*model.named_parameters(), *model.named_buffers()]}
+    enfa.make_plan(GRAPHS, enfa.NodeMarking(), model)
+    now = dict([*model.named_parameters(), *model.named_buffers()])
+    assert all(
+        now[name] is value and value.dtype == torch.float32 and torch.equal(value, before)
+        for name, (value, before) in held.items()
+    )
+    assert model.conv.seen == [] and torch.equal(torch.get_rng_state(), random) and torch.get_default_dtype() == torch.float32

@@ -20,9 +20,11 @@ from torch.nn.utils import parametrizations
 from torch.utils.checkpoint import checkpoint
 
 import enfa
+from enfa.nn.bag import bag as verbs
 from enfa.nn.rowwise import elementwise, exact, products
 from enfa.nn.rowwise.fused import HeldLinear, HeldNorm, HeldSum
 from enfa.nn.rowwise.held import DEEPEST, HeldColumns
+from enfa.nn.rowwise.layer_end import HeldJoin, HeldSpread
 from enfa.testing import random_graphs
 
 GRAPHS = random_bits(4)
@@ -33,7 +35,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> Callable[[], object]:
     """From the call on, nothing is held back."""
 
     def off() -> None:
-        for module in (elementwise, exact, products):
+        for module in (elementwise, exact, products, verbs):
             monkeypatch.setattr(module, "holds", lambda rows: False)
         monkeypatch.setattr(HeldColumns, "holds", staticmethod(lambda parts: False))
 
@@ -135,7 +137,11 @@ def test_something_is_held_back() -> None:
     for s in (h + x, x + h, h + model.other(x), (h + x) + model.other(x), torch.add(x, h), h.add(x)):
         assert isinstance(s.held, HeldSum) and s.relu().held is s.held
     assert all(s.held is None for s in (x + x, h + model.score(x), h + 1, torch.add(h, x, alpha=2), h.relu() + x))
-    h = model.lin(x)
+    wide = Case(CASES["layers"]).double()
+    bag = _plan(wide)
+    n, s = wide.norm(wide.lin(bag.propagate(wide.conv, x := wide.x(bag)))), bag.spread(wide.bare(bag.across(x, "mean")))
+    assert isinstance(s.held, HeldSpread) and all(isinstance(both.held, HeldJoin) for both in (n + s, s + n))
+    h = model.lin(x := model.x(_plan(model)))
     r = model.norm(h).relu()
     (r.value * 2).sum().backward()
     assert h.held is not None and not model.lin.bias.grad.any() and model.lin.weight.grad.any()  # type: ignore[union-attr]

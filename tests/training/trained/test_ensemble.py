@@ -29,6 +29,7 @@ def test_mean_and_deviation_over_seeds(config_file: Write, npz: Path, monkeypatc
     each = np.array([[[row["p0"], row["p1"]] for row in predict(path, npz)] for path in paths])
     assert each.std(0).min() > 0, "seeds differ"
     rows = predict(folder, npz)
+    assert members(folder / MEMBERS) == paths and predict(folder / MEMBERS, npz) == rows
     assert list(rows[0]) == ["graph", "class", "p0", "p0_deviation", "p1", "p1_deviation"]
     np.testing.assert_allclose([[r["p0"], r["p1"]] for r in rows], each.mean(0), atol=2e-6)
     np.testing.assert_allclose([[r["p0_deviation"], r["p1_deviation"]] for r in rows], each.std(0, ddof=1), atol=2e-6)

@@ -22,11 +22,12 @@ from enfa.nn.models.registry import MODELS
 from enfa.training.build import Problem, compile_for, make_model, open_benchmark
 from enfa.training.models import build_model
 from enfa.training.settings.config import Config
+from enfa.training.unread import unread_edges
 
 __all__ = ["compile"]
 
-OF_A_CONFIG = {"policy": "policy", "model": "model", "layers": "num_layers", "conv": "conv", "labels": "targets",
-               "skip_bad": "skip_bad", "root": "root"}  # fmt: skip
+OF_A_CONFIG = {"policy": "policy", "model": "model", "layers": "num_layers", "conv": "conv", "target": "targets",
+               "labels": "targets", "skip_bad": "skip_bad", "root": "root"}  # fmt: skip
 """Options, and the settings that say it in a config."""
 
 
@@ -55,7 +56,11 @@ def compile(
         str, typer.Option(help="local (processes of this machine), dask, or the address of a Dask scheduler.")
     ] = "local",
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; as many as there are cores by default.")] = None,
-    labels: Annotated[str, typer.Option(help="Columns of a .csv or .tsv file to learn from, with commas between them.")] = "",
+    target: Annotated[
+        list[str] | None,
+        typer.Option(help="A column of a .csv or .tsv file to learn; may be given several times.", show_default="no labels"),
+    ] = None,
+    labels: Annotated[str, typer.Option(help="The former name of --target: columns with commas between them.")] = "",
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out lines of molecules that cannot be read.")] = False,
     root: Annotated[
         Path, typer.Option(envvar="ENFA_DATA", help="Folder of raw data, which may be downloaded, or of NAME.npz.")
@@ -80,7 +85,10 @@ def compile(
     rule = policy_of(policy)
     if model not in MODELS:
         raise unknown("the model", model, MODELS)
-    graphs: Any = stream(dataset, root, labels=words(labels), skip_bad=skip_bad)
+    if target and labels:
+        raise ValueError(f"Expected --target, or --labels, which is its former name, got both: {target[0]} and {labels}")
+    columns = list(dict.fromkeys(target)) if target else words(labels)  # a column may have a comma in its name
+    graphs: Any = stream(dataset, root, labels=columns, skip_bad=skip_bad)
     sizes, _ = shard_sizes(graphs, shards, shard_size)
     made = _model(next(blocks(graphs, sizes), None), rule, Config(dataset=dataset, model=model, num_layers=layers, conv=conv))
     _tell(compile_dataset(graphs, rule, made, out=out, progress=progress, **how), out)
@@ -91,6 +99,7 @@ def _of_config(config: Config, progress: bool, how: dict[str, Any]) -> Manifest:
     if config.level != "graphs":
         raise ValueError(f"Expected a config with labels of graphs, got level={config.level}: shards are for many graphs")
     data = open_benchmark(config)
+    _tell_unread(config, data.edge_channels, "conv=")
     found: Any = compile_for(config, data.graphs, make_model(config, Problem.of(data)), progress, data.level, **how)
     return found.manifest
 
@@ -99,6 +108,12 @@ def _tell(found: Manifest, out: str) -> None:
     size = sum(shard.bytes for shard in found.shards)
     told = f"{how_many(found.graphs, 'graph')} in {how_many(len(found.shards), 'shard')}, {size / 1e6:,.1f} MB, in {out}"
     Console().print(told, markup=False, soft_wrap=True)
+
+
+def _tell_unread(config: Config, edge_channels: Any, option: str) -> None:
+    line = unread_edges(config, edge_channels, option)
+    if line is not None:
+        Console(stderr=True).print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _model(first: Block | Deferred | None, policy: Policy, config: Config) -> Any:
@@ -112,6 +127,7 @@ def _model(first: Block | Deferred | None, policy: Policy, config: Config) -> An
         "edge_channels": None if checked.edge_attr is None else _channels(checked.edge_attr),
         "mark_channels": len(policy.marks[0]), "edge_mark_channels": len(policy.edge_marks[0]),
     }  # fmt: skip
+    _tell_unread(config, given["edge_channels"], "--conv ")
     return build_model(config, given)
 
 

@@ -33,7 +33,7 @@ def graphs_of(dataset: str, root: Path) -> tuple[str, Sequence[Data], tuple[str,
         if not path.is_file():
             raise FileNotFoundError(f"{path}: no such file")
         return path.stem, graphs_from_npz(path), None
-    found = dataset_of(dataset, root)
+    found = dataset_of(dataset, root, also=("BREC",))
     return found.name, found.graphs, None
 
 

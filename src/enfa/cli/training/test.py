@@ -18,7 +18,7 @@ __all__ = ["test"]
 
 def test(
     config: Annotated[
-        Path, typer.Argument(help="The YAML or data file that was trained, or the folder of a run.", show_default=False)
+        Path, typer.Argument(help="The YAML or data file that was trained, or a run's folder or model.", show_default=False)
     ],
     overrides: Annotated[
         list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Settings that replace the file's.")
@@ -30,6 +30,10 @@ def test(
     """Score a trained model on the test graphs of its split."""
     if part not in ("train", "valid", "test"):
         raise ValueError(f"Expected --part to be train, valid or test, got {part!r}")
+    if config.name == MEMBERS and config.is_file():  # which stands for its folder
+        config = config.parent
+    if config.suffix == ".ckpt" and (config.parent / "config.yaml").is_file():  # as predict takes it
+        config, checkpoint = config.parent, config if checkpoint is None else checkpoint
     if config.is_dir():
         if not (config / "config.yaml").is_file():
             from enfa.training.trained.members import one_model

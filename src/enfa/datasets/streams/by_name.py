@@ -35,7 +35,8 @@ def stream(
     if skip_bad:
         raise ValueError(f"Expected a text file of molecules, of which lines may be left out, with skip_bad, got {name}")
     if labels:
-        raise ValueError(f"Expected a .csv or .tsv file, in which columns have names, with labels={list(labels)}, got {name}")
+        told = f"--target (in Python, labels={list(labels)})"
+        raise ValueError(f"Expected a .csv or .tsv file, in which columns have names, with {told}, got {name}")
     if path.suffix == ".npz":
         if not path.is_file():
             raise FileNotFoundError(f"{name}: no such file")

@@ -26,17 +26,18 @@ class SmilesStream:
     the first word of every line.
 
     ``labels`` names columns of numbers, or of yes and no (1 and 0), of which each molecule's ``y`` [1, T] is made; a blank is
-    NaN, "not measured". Other words are refused.
+    NaN, "not measured". Other words are refused, and a line with a number that is not finite cannot be read.
     The graphs are those of :func:`enfa.datasets.from_smiles`; :func:`enfa.compile` makes them in its workers. The first line
-    that cannot be read is refused; with ``skip_bad`` all such are left out, though none for its label, and the attribute
-    ``line`` of each graph is the number of its line, counted from 1.
+    that cannot be read is refused; with ``skip_bad`` all such are left out, though none for a word as its label, and the
+    attribute ``line`` of each graph is the number of its line, counted from 1.
     """
 
     def __init__(self, path: str | Path, labels: Sequence[str] = (), skip_bad: bool = False) -> None:
         self.path, self.labels, self.skip_bad = Path(path), tuple(labels), skip_bad
         if self.labels and not is_table(self.path):
             raise ValueError(
-                f"{self.path}: expected a .csv or .tsv file, in which columns have names, got labels={list(labels)}"
+                f"{self.path}: expected a .csv or .tsv file, in which columns have names, with --target (in Python, "
+                f"labels={list(labels)}), got another"
             )
         if not self.path.is_file():
             raise FileNotFoundError(f"There is no input file {self.path}")

@@ -13,7 +13,8 @@ from enfa.nn.bag.edges import EdgeList
 from enfa.nn.bag.pyg_convs import convolve
 from enfa.nn.convs.base import Conv
 from enfa.nn.ops.segment import apply_map, attended, gather, segment_max
-from enfa.nn.rowwise.held import HeldColumns, pass_goes_on, settle_norms
+from enfa.nn.rowwise.held import HeldColumns, held_back, holds, pass_goes_on, settle_norms
+from enfa.nn.rowwise.layer_end import HeldSpread
 from enfa.nn.rowwise.refusal import check_gradients, refuse
 from enfa.nn.rowwise.rows import EDGES, Rows
 from enfa.plan.derived.lists import list_sizes, written_out
@@ -266,6 +267,8 @@ class Bag(Plan):
         table = self.tables[number]
         assert table.own is not None
         self.need(number, "own", "readers")
+        if step.op == "spread" and holds(h) and h.ndim == 2 and h.is_floating_point():
+            return held_back(HeldSpread(h, number), Rows(None, self, number))  # type: ignore[arg-type]
         return self._rows(gather(h.value, table.own, table.cache, "own"), number)
 
     def _pooled(self, h: Rows, number: int, how: str, score: Tensor | None) -> Tensor:

@@ -18,13 +18,14 @@ from torch import Tensor, nn
 
 from enfa.nn.cuda.side_stream import may_part
 from enfa.nn.ops.norm import process_group
+from enfa.nn.rowwise.fused import HeldNorm
 from enfa.nn.rowwise.held import holds, settle
 from enfa.nn.rowwise.rows import Rows
 from enfa.nn.triton import accelerated
 from enfa.plan.derived.maps import readers
 from enfa.plan.step import Step
 
-__all__ = ["Branches", "added", "computed", "fan", "plus_spread"]
+__all__ = ["Branches", "added", "computed", "fan", "plus_spread", "started"]
 
 
 @cache
@@ -83,6 +84,13 @@ def _disjoint(modules: tuple[nn.Module | None, ...]) -> bool:
 def computed(h: Any) -> Any:
     """The same Rows, not held back any longer: computed here, on this stream."""
     h.value  # noqa: B018
+    return h
+
+
+def started(h: Any) -> Any:
+    """The same Rows, behind a norm, all but the norm itself computed here, on this stream: that waits for what follows it."""
+    if isinstance(h.held, HeldNorm) and accelerated(h.held.copies):
+        h.held.later(False)
     return h
 
 

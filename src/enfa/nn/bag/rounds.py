@@ -158,16 +158,16 @@ def pass_messages(conv: MessagePassing, view: MessagePassing, edges: Any, argume
     found = None if edges.loops or edges.mask is not None else _sum_of_messages(conv, plain, rounds)
     if found is None:
 
-        def run(ends: Tensor, size: tuple[int, int], given: dict[str, Any]) -> Any:
+        def run(one: Any, ends: Tensor, size: tuple[int, int], given: dict[str, Any]) -> Any:
             with rounds.watch(conv):
-                return type(conv).propagate(view, ends, size=size, **given)
+                return type(conv).propagate(one, ends, size=size, **given)
 
         if rounds.bag.tracing:
             with not_kept(view):
-                found = run(rounds.ends, rounds.sizes, plain)
+                found = run(view, rounds.ends, rounds.sizes, plain)
                 compare_alone(view, run, rounds, arguments, plain, found, False)
         else:
-            found = run(rounds.ends, rounds.sizes, plain)
+            found = run(view, rounds.ends, rounds.sizes, plain)
     if not isinstance(found, Tensor) or found.ndim == 0 or len(found) != rounds.links.num_rows:
         name = type(conv).__name__
         raise TypeError(f"Expected the messages of {name} to end in a row for every node, got {type(found).__name__}")
@@ -181,14 +181,14 @@ def update_edges(conv: MessagePassing, view: MessagePassing, edges: Any, argumen
     def make(rounds: Round) -> Tensor:
         plain = _plain(conv, rounds, arguments, ("edge_update",))
 
-        def run(ends: Tensor, size: tuple[int, int], given: dict[str, Any]) -> Any:
+        def run(one: Any, ends: Tensor, size: tuple[int, int], given: dict[str, Any]) -> Any:
             with rounds.watch(conv):
-                return type(conv).edge_updater(view, ends, size=size, **given)
+                return type(conv).edge_updater(one, ends, size=size, **given)
 
         if not rounds.bag.tracing:
-            return run(rounds.ends, rounds.sizes, plain)
+            return run(view, rounds.ends, rounds.sizes, plain)
         with not_kept(view):
-            found = run(rounds.ends, rounds.sizes, plain)
+            found = run(view, rounds.ends, rounds.sizes, plain)
             compare_alone(view, run, rounds, arguments, plain, found, True)
         return found
 

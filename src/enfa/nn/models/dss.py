@@ -6,6 +6,7 @@ from torch import nn
 
 from enfa.graphs.names import unknown
 from enfa.nn.bag.bag import Bag
+from enfa.nn.bag.branches import Branches, computed, fan, started
 from enfa.nn.convs import make_conv
 from enfa.nn.convs.base import make_norm
 from enfa.nn.models.base import ConvLike, SubgraphGNN, SubgraphLayer
@@ -24,10 +25,14 @@ class ContextLayer(SubgraphLayer):
         self.context, self.encoder = context, encoder
 
     def update(self, bag: Bag, h: Rows, edge: Rows | None) -> Rows:
-        out = self.norm(bag.propagate(self.conv, h, edge))
         if self.context == "dss":  # relu(bn(conv(x)) + bn'(conv'(mean_k x_k))[v])
-            return (out + bag.spread(self._encoded(bag, bag.across(h, "mean"), edge))).relu()
-        out = out.relu()  # H_j + Enc(sum_k H_k)
+            one, two = fan(h, 2)
+            with Branches(h, self.conv, self.norm, self.encoder) as beside:
+                with beside(edge):
+                    seen: Any = computed(self._encoded(bag, bag.across(two, "mean"), edge))
+                out = started(self.norm(bag.propagate(self.conv, one, edge)))
+            return (out + bag.spread(seen)).relu()
+        out = self.norm(bag.propagate(self.conv, h, edge)).relu()  # H_j + Enc(sum_k H_k)
         return out + bag.spread(self._encoded(bag, bag.across(out, "sum"), edge))
 
     def _encoded(self, bag: Bag, seen: Rows, edge: Rows | None) -> Rows:

@@ -8,6 +8,7 @@ from typing import Any
 from enfa.nn.rowwise.arguments import aligned, bound, made, named, plain, rows_in
 from enfa.nn.rowwise.fused import HeldSum
 from enfa.nn.rowwise.held import held_back, holds, settle
+from enfa.nn.rowwise.layer_end import HeldJoin
 from enfa.nn.rowwise.refusal import refuse
 from enfa.nn.rowwise.rows import Rows
 from enfa.nn.rowwise.sharing import sharers
@@ -63,11 +64,11 @@ def elementwise(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[s
 
 
 def added(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Rows and a linear's result that is held back: its kernel adds them up."""
+    """Rows, and a linear's result or rows behind a norm that are held back: their kernel adds them up."""
     given = bound("input other", args, kwargs)
     one, other = given.get("input"), given.get("other")
     if len(args) + len(kwargs) == 2 and isinstance(one, Rows) and isinstance(other, Rows) and holds(one):
-        held = HeldSum.of(one, other)
+        held = HeldSum.of(one, other) or HeldJoin.of(one, other)
         if held is not None:
             return held_back(held, Rows(None, one.bag, held.number))  # type: ignore[arg-type]
     return elementwise(func, name, args, kwargs)

@@ -13,6 +13,7 @@ from enfa.nn.ops.counted import Running
 from enfa.nn.ops.norm import CountedBatchNorm, across_processes, process_group
 from enfa.nn.rowwise.fused import HeldNorm
 from enfa.nn.rowwise.held import held_back, holds, may_return, settle, settle_norms
+from enfa.nn.rowwise.layer_end import dropped
 from enfa.nn.rowwise.refusal import refuse
 from enfa.nn.rowwise.rows import Rows
 from enfa.nn.triton import accelerated
@@ -120,6 +121,9 @@ def counted_module(norm: CountedBatchNorm, x: Rows, among: Rows | None = None) -
     return x.of(across_processes(x.value, copies, weight, bias, norm.eps, running, group))
 
 
+_BY_KERNEL = (torch.float32, torch.bfloat16)  # its factor is float32
+
+
 def keyed_dropout(input: Rows, p: float = 0.5, training: bool = True, inplace: bool = False) -> Rows:
     """Masks are a function of a number drawn for the call, of what the row is, and of the channel: every plan has the same.
 
@@ -135,13 +139,16 @@ def keyed_dropout(input: Rows, p: float = 0.5, training: bool = True, inplace: b
         raise refuse("dropout", f"of {input.kind} would draw once for all that are alike", "use it on pairs or nodes")
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"Expected a dropout probability from 0 to 1, got {p}")
-    x, identity = input.value, step_identities(bag, input.number)
-    seed = _drawn(x.device)
-    factor = 1.0 / (1.0 - p) if p < 1.0 else 0.0
-    if accelerated(x) and x.dtype == torch.float32 and x.ndim == 2 and len(x) and p < 1.0 and not inplace:
+    identity, seed = step_identities(bag, input.number), _drawn(bag.device)
+    fits = accelerated(bag.feature) and input.dtype in _BY_KERNEL and input.ndim == 2
+    if fits and bag.num_rows(input.number) and p < 1.0 and not inplace:
         from enfa.nn.triton.dropout import keyed_dropout as by_kernel
+        from enfa.nn.triton.layer_end import Drop
 
-        return input.of(by_kernel(x, identity, seed, p))
+        drop = Drop(identity.contiguous(), seed, p)
+        found = dropped(input, drop)
+        return input.of(by_kernel(input.value, *drop) if found is None else found)
+    x, factor = input.value, 1.0 / (1.0 - p) if p < 1.0 else 0.0
     row = mix64(identity, mix64(seed))
     channel = mix64(torch.arange(x[:1].numel(), device=x.device))
     drawn = mix64(row[:, None] + channel) >> 11  # 53 bits, from -2**52 on

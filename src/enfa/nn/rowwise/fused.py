@@ -23,10 +23,10 @@ from enfa.nn.triton import accelerated
 if TYPE_CHECKING:
     from enfa.nn.triton.linears.wide import Normed
 
-__all__ = ["HeldLinear", "HeldNorm", "HeldSum"]
+__all__ = ["HeldLinear", "HeldNorm", "HeldSum", "waiting"]
 
 
-def _waiting(rows: Rows) -> Held | None:
+def waiting(rows: Rows) -> Held | None:
     """What computes these rows, where nothing has asked for its values so far, and it was called as it would be here."""
     held = rows.held
     return None if held is None or rows.activated or held.found or not held.as_now() else held
@@ -86,7 +86,7 @@ class HeldLinear(Held):
         (rows,) = self.reads
         norm, later = rows.held, None
         if isinstance(norm, HeldNorm) and rows.activated and self._normalises():
-            later = norm.later()
+            later = norm.later(True)
         x, before = (rows.value, None) if later is None else later
         if self.mixed:
             x = x.to(torch.bfloat16)  # what is added is, by the rule of HeldSum
@@ -106,7 +106,7 @@ class HeldSum(Held):
         bag = one.bag
         if bag is not other.bag or one.dtype != other.dtype or one.ndim != 2 or other.ndim != 2 or one.width != other.width:
             return None
-        linears = [isinstance(_waiting(rows), HeldLinear) for rows in (one, other)]
+        linears = [isinstance(waiting(rows), HeldLinear) for rows in (one, other)]
         if not any(linears) or one.kind != other.kind or one.number < 0:
             return None
         number = bag.meeting(one, other, "+")
@@ -116,7 +116,7 @@ class HeldSum(Held):
         return None
 
     def _linear(self) -> HeldLinear | None:
-        linear = _waiting(self.reads[0])
+        linear = waiting(self.reads[0])
         return linear if isinstance(linear, HeldLinear) and linear.fits() else None
 
     def _other(self) -> Tensor:
@@ -152,7 +152,7 @@ class HeldNorm(Held):
         assert copies is not None
         self.weight, self.bias, self.eps, self.copies, self.total = weight, bias, eps, copies, total
         self.running = running
-        self._later: tuple[Tensor, Normed] | None = None
+        self._later: dict[bool, tuple[Tensor, Normed]] = {}
 
     def __del__(self) -> None:
         if self.running is not None and not sys.is_finalizing() and not self.stale():
@@ -183,7 +183,7 @@ class HeldNorm(Held):
         """With the product before it, where nothing has asked for that so far."""
         linears, norms = _kernels()
         rest = (self.weight, self.bias, self.copies, self.eps, relu, running)
-        held, product = _waiting(self.reads[0]), None
+        held, product = waiting(self.reads[0]), None
         if isinstance(held, HeldSum) or (isinstance(held, HeldLinear) and held.fits()):
             product = held.product()
         if product is None:
@@ -191,21 +191,21 @@ class HeldNorm(Held):
         x, weight, bias, plus, before = product
         return linears.linear_norm(x, weight, bias, *rest, plus=plus, before=before, later=later)
 
-    def later(self) -> tuple[Tensor, Normed] | None:
-        """Rows in front of the norm, for linears that normalise them, and take the ReLU, as they read them."""
+    def later(self, relu: bool) -> tuple[Tensor, Normed] | None:
+        """Rows in front of the norm, for kernels that normalise them as they read them; ``relu``: and take the ReLU."""
         from enfa.nn.triton.linears.wide import Normed
 
         running = _by_kernel(self.running)
         if self.found or not self.as_now() or not self._whole() or (self.running is not None and running is None):
             return None
-        if self._later is None:
+        if relu not in self._later:
             self.running = None
-            x, saved, _ = self._normed(True, running, later=True)
-            self._later = x, Normed(saved, self.weight, self.bias, self.copies)
-        return self._later
+            x, saved, _ = self._normed(relu, running, later=True)
+            self._later[relu] = x, Normed(saved, self.weight, self.bias, self.copies)
+        return self._later[relu]
 
     def _plain(self, relu: bool, running: Running | None) -> Tensor:
-        linear, uncounted = _waiting(self.reads[0]), uncounted_rows(self.copies)
+        linear, uncounted = waiting(self.reads[0]), uncounted_rows(self.copies)
         plain = self.copies.device.type == "cpu" and self.mixed is None
         if plain and isinstance(linear, HeldLinear) and linear.bias is not None:
             x = applied(Shifted, linear.reads[0].value, linear.weight, linear.bias, uncounted)

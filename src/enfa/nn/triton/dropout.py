@@ -16,7 +16,7 @@ from enfa.nn.ops.function import applied, backward_once
 from enfa.nn.triton.launch import cdiv, kernel, next_power_of_2
 from enfa.plan.derived.identity import MULTIPLIERS
 
-__all__ = ["keyed_dropout"]
+__all__ = ["kept", "keyed_dropout", "salt_of", "threshold_of"]
 
 _FIRST, _SECOND, _THIRD = (tl.constexpr(m) for m in MULTIPLIERS)
 
@@ -29,6 +29,19 @@ def _mixed(value):
     return value ^ ((value >> 29) & 0x7FFFFFFFF)
 
 
+@triton.jit
+def salt_of(seed):
+    return _mixed(tl.load(seed))
+
+
+@triton.jit
+def kept(identity, rows, there, cols, salt, THRESHOLD: tl.constexpr, SCALE: tl.constexpr):
+    """What some rows are multiplied by: SCALE, or 0 where they are dropped."""
+    row = _mixed(tl.load(identity + rows, there, 0) + salt)
+    drawn = _mixed(row[:, None] + _mixed(cols.to(tl.int64))[None, :]) >> 11
+    return tl.where(drawn >= THRESHOLD, SCALE, 0.0)
+
+
 @kernel(do_not_specialize=["R"])
 def _dropout_kernel(
     x, out, identity, seed, salt_out, R,
@@ -39,17 +52,20 @@ def _dropout_kernel(
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
     if DRAWS:
-        salt = _mixed(tl.load(seed))
+        salt = salt_of(seed)
         if (tl.program_id(0) == 0) & (tl.program_id(1) == 0):
             tl.store(salt_out, salt)
     else:
         salt = tl.load(seed)
-    row = _mixed(tl.load(identity + rows, rows < R, 0) + salt)
-    drawn = _mixed(row[:, None] + _mixed(cols.to(tl.int64))[None, :]) >> 11
+    factor = kept(identity, rows, rows < R, cols, salt, THRESHOLD, SCALE)
     place = rows.to(tl.int64)[:, None] * C + cols[None, :]
     there = (rows < R)[:, None] & (cols < C)[None, :]
-    factor = tl.where(drawn >= THRESHOLD, SCALE, 0.0)
-    tl.store(out + place, tl.load(x + place, there, 0) * factor, there)
+    tl.store(out + place, (tl.load(x + place, there, 0) * factor).to(out.dtype.element_ty), there)
+
+
+def threshold_of(p: float) -> int:
+    """Numbers are drawn from -2**52 on, 2**53 of them; those below are dropped."""
+    return int((p - 0.5) * 2**53)
 
 
 def _launch(x: Tensor, identity: Tensor, p: float, seed: Tensor, salt: Tensor, draws: bool) -> Tensor:
@@ -57,7 +73,7 @@ def _launch(x: Tensor, identity: Tensor, p: float, seed: Tensor, salt: Tensor, d
     tile = {"ROWS": 32, "COLS": min(128, next_power_of_2(channels))}
     _dropout_kernel[(cdiv(rows, tile["ROWS"]), cdiv(channels, tile["COLS"]))](
         x, out, identity, seed, salt, rows,
-        C=channels, THRESHOLD=int((p - 0.5) * 2**53), SCALE=1.0 / (1.0 - p), DRAWS=draws, num_warps=4, **tile,
+        C=channels, THRESHOLD=threshold_of(p), SCALE=1.0 / (1.0 - p), DRAWS=draws, num_warps=4, **tile,
     )  # fmt: skip
     return out
 
@@ -79,5 +95,5 @@ class _Dropout(torch.autograd.Function):
 
 
 def keyed_dropout(x: Tensor, identity: Tensor, seed: Tensor, p: float) -> Tensor:
-    """What dropout on Rows computes of float32 rows [R, C] with identities [R], by a number that was drawn for the call."""
+    """What dropout on Rows computes of rows [R, C] (float32, bfloat16) with identities [R], by a number drawn for the call."""
     return applied(_Dropout, x, identity.contiguous(), seed, p)

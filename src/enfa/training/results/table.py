@@ -105,7 +105,7 @@ runs, as they came out: accuracy, ROC-AUC and average precision in percent, erro
 ENFA paper reports for the same setting; of ZINC and counting, the paper of the model.
 
 Names are dataset, model (`ds`, `dss`) and policy: `nm` node marking, `nd` node deletion, `ed` edge deletion; behind them a
-conv where it is not GIN or GINE.
+conv where it is not GIN or GINE, or a setting that differs from the config's.
 
 Protocol. PROTEINS, EXP and CEXP: ten stratified folds, one run for each and for every seed; the test fold is the
 validation fold, and the number is that of the one epoch whose mean over the folds is best. That is the practice of GIN

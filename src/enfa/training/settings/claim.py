@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from enfa.locks import holding
 from enfa.training.settings.config import Config
 from enfa.training.settings.folder import check_place, folder_of, started_by_another
 
-__all__ = ["RUNNING", "claimed"]
+__all__ = ["RUNNING", "Held", "claimed"]
 
 RUNNING = ".running"
+
+
+class Held(ValueError):
+    """Another process trains into the folder: the one that ``by`` names."""
+
+    def __init__(self, folder: Path, by: str) -> None:
+        self.by = by
+        super().__init__(
+            f"{folder} is being trained into by another process ({by}, as {RUNNING} there says): Expected one at a time, got "
+            f"two; another 'out' or 'name' keeps both"
+        )
 
 
 @contextmanager
@@ -30,10 +42,7 @@ def claimed(config: Config, resume: bool) -> Iterator[None]:
                 number = "just begun"
                 with suppress(OSError):  # it may have ended since
                     number = (folder / RUNNING).read_text() or number
-                raise ValueError(
-                    f"{folder} is being trained into by another process ({number}, as {RUNNING} there says): Expected one at a "
-                    f"time, got two; another 'out' or 'name' keeps both"
-                )
+                raise Held(folder, number)
             check_place(config, resume)  # again: another may have begun and ended since
             yield
     finally:

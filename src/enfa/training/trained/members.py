@@ -13,7 +13,9 @@ __all__ = ["members", "one_model"]
 
 
 def members(path: Path) -> list[Path]:
-    """The checkpoints of an ensemble's folder; of a run's folder its best one; or what is given, one model."""
+    """The checkpoints of an ensemble's folder, or of the file there that names them; of a run's folder its best one; or what is
+    given, one model."""
+    path = path.parent if path.name == MEMBERS and path.is_file() else path
     if not path.is_dir() or (path / CONFIG).is_file():
         return [path]
     if not (path / MEMBERS).is_file():
