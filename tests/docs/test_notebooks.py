@@ -45,8 +45,15 @@ def _run(name: str, monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
     return printed
 
 
-def test_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert "300 of 300 right" in _run("start", monkeypatch, tmp_path)[-1]
+@pytest.mark.parametrize("threads", [1, 2])
+def test_start(threads: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """However many cores a reader has: sums are added up in another order."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        assert "300 of 300 right" in _run("start", monkeypatch, tmp_path)[-1]
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_porting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

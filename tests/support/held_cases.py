@@ -294,6 +294,7 @@ def _spread_in_no_grad(m, bag):
 CASES: dict[str, Forward] = {
     "layers": _of_layers(lambda m, n, s: (n + s).relu()), "layers without ReLU": _of_layers(lambda m, n, s: s + n),
     "layers, dropout": _of_layers(lambda m, n, s: F.dropout((n + s).relu(), 0.3, m.training)),
+    "layers, dropped in place": _of_layers(lambda m, n, s: m.drop(F.dropout((n + s).relu(), 0.3, m.training)).mul_(2)),
     "layers, in place": _of_layers(lambda m, n, s: (n + s).relu_()),
     "layers, read before": _of_layers(lambda m, n, s: (n + s).relu() + n * s),
     "layers, dropped and not": _of_layers(lambda m, n, s: F.dropout(r := (n + s).relu(), 0.3, m.training) + r),

@@ -107,4 +107,8 @@ def test_columns_to_learn_are_named_as_for_training(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text(f"dataset: {table}")
     code, text = run(tmp_path / "c.yaml", "--target", "logp", "--out", tmp_path / "out")
     assert code == 2 and "Expected targets=VALUE beside a config, got --target" in text
+    rows = "".join(f"{'C' * k},{k}.5\n" for k in range(1, 30))
+    table.write_text(f"smiles,logp\n{rows}no molecule,1\nCCO,\n")
+    code, text = run(tmp_path / "c.yaml", "targets=[logp]", "skip_bad=true", "--out", tmp_path / "config", "--no-progress")
+    assert code == 0 and "1 row could not be read" in text and "1 row without a label left out" in text, text
     assert "The former name of" in run("--help")[1]  # in a column as narrow as that

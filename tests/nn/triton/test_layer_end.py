@@ -77,8 +77,28 @@ def test_layers_as_by_plain_operators(check, name: str) -> None:
     check.near(exact[1], exact[0], 1e-10)
     found = _step(model.float(), enfa.make_plan(graphs, enfa.NodeMarking(), model), check.device)
     check.near(found, exact[0], 1e-4)  # of biases before a norm, whose gradients are sums that cancel, float32 leaves 3e-5
-    if "dropout" not in name and "dropped" not in name and "place" not in name:
+    if "drop" not in name:
         check.near(_step(model.double(), enfa.make_plan(graphs, enfa.NodeMarking(), model), check.device), exact[0], 1e-10)
+
+
+FROZEN = {
+    "all but the contexts": lambda name: "encoder" not in name,
+    "the first conv and norm": lambda name: name.startswith(("encoder", "layers.0.conv", "layers.0.norm")),
+    "the contexts": lambda name: "layers" in name and "encoder" in name,
+    "all but a norm": lambda name: not name.startswith("layers.0.norm"),
+}
+
+
+@pytest.mark.parametrize("which", FROZEN)
+def test_frozen_parts(check, which: str) -> None:
+    """Gradients of one of the two tables that meet, of both, or of the norm alone."""
+    torch.manual_seed(0)
+    model, graphs = enfa.DSSGNN(3, 8, 2, 2).double(), random_bits(3)
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(not FROZEN[which](name))
+    with check.plainly():
+        exact = _step(model, enfa.make_plan(graphs, enfa.NodeMarking(), model, "full"), "cpu")
+    check.near(_step(model, enfa.make_plan(graphs, enfa.NodeMarking(), model), check.device), exact, 1e-10)
 
 
 @pytest.mark.parametrize("name", ["layers, dropout", "layers, dropout of a norm"])

@@ -199,3 +199,25 @@ def test_no_rows_and_no_counts(check) -> None:
         (0 * out).sum().backward()  # nothing reads them
         assert out.shape == (rows, 4) and not out.any() and not x.grad.any()  # type: ignore[union-attr]
         assert not norm.running_mean.any() and bool((norm.running_var == 1).all()) and norm.num_batches_tracked == 1
+
+
+@pytest.mark.parametrize(("widths", "dtype"), [((5,), torch.float64), ((5, 6), torch.float64), ((140, 130), torch.float32),
+                                               ((72, 72), torch.float32)])  # fmt: skip
+def test_rows_that_do_not_count_give_no_gradient(check, widths: tuple[int, ...], dtype: torch.dtype) -> None:
+    """A model may read them, as it may of a norm among some rows: they come out as the bias."""
+    rows, copies = 40, torch.randint(0, 3, (40,))
+    modules = tuple(m.to(dtype) for m in _modules(widths, affine=True))
+    x, weight = torch.randn(rows, widths[0], dtype=dtype), torch.randn(rows, widths[-1], dtype=dtype)
+
+    def run(device: str) -> list[Tensor]:
+        there, given = copy.deepcopy(modules), x.clone().to(device).requires_grad_()
+        out = counted_rows(given, copies.to(device))
+        for module in there:
+            out = module.to(device)(out)
+        (out.value * weight.to(device)).sum().backward()
+        return [out.value, given.grad, *(grad for m in there for grad in _gradients(m))]  # type: ignore[list-item]
+
+    with check.plainly():
+        exact = run("cpu")
+    assert not exact[1][copies == 0].any() and exact[0][copies == 0].any()
+    check.near(run(check.device), exact, 1e-11 if dtype == torch.float64 else 1e-5)

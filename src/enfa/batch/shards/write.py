@@ -42,8 +42,8 @@ def compile_shard(agreed: Agreed, folder: Folder, number: int, given: Block | De
     if known is not None:
         if known.fingerprint != key["fingerprint"]:
             raise ValueError(
-                f"{folder.path(name)} holds other graphs than this dataset has there, or has them shared out in another way: "
-                f"delete the folder or choose another"
+                f"{folder.path(name)} holds other graphs or labels than this dataset has there, or has them shared out in "
+                f"another way: delete the folder or choose another (for enfa train, compile its config)"
             )
         if _is_there(folder, known):
             return known

@@ -12,6 +12,7 @@ from rich.console import Console
 from enfa.batch.shards.manifest import Manifest
 from enfa.batch.shards.stream import SIZE, Block, Deferred, blocks, shard_sizes
 from enfa.cli.choices import policy_of, words
+from enfa.cli.training.bad_rows import opened
 from enfa.cli.training.settings import config_of
 from enfa.datasets import stream
 from enfa.edits import POLICIES, Policy
@@ -19,7 +20,7 @@ from enfa.graphs.names import unknown
 from enfa.graphs.numbers import how_many
 from enfa.nn.bag import compile as compile_dataset
 from enfa.nn.models.registry import MODELS
-from enfa.training.build import Problem, compile_for, make_model, open_benchmark
+from enfa.training.build import Problem, compile_for, make_model
 from enfa.training.models import build_model
 from enfa.training.settings.config import Config
 from enfa.training.unread import unread_edges
@@ -67,10 +68,10 @@ def compile(
     ] = Path("data"),
     progress: Annotated[bool, typer.Option(help="Show a progress bar.")] = True,
 ) -> None:
-    """Compile a dataset of any size, shard by shard, into a folder that training reads.
+    """Compile a dataset of any size, shard by shard, into a folder: of a config, what enfa train reads with shards=FOLDER;
+    of anything else, what loops of your own read.
 
-    What is done is not done again: after an interruption, or a crash, the same command goes on where it ended. Of a config, the
-    model is the one that enfa train with shards=FOLDER has.
+    What is done is not done again: after an interruption, or a crash, the same command goes on where it ended.
     """
     how: dict[str, Any] = {"shards": shards, "shard_size": shard_size, "engine": engine, "workers": workers}
     if Path(dataset).suffix in (".yaml", ".yml"):
@@ -98,7 +99,7 @@ def _of_config(config: Config, progress: bool, how: dict[str, Any]) -> Manifest:
     """What training with that config would compile."""
     if config.level != "graphs":
         raise ValueError(f"Expected a config with labels of graphs, got level={config.level}: shards are for many graphs")
-    data = open_benchmark(config)
+    data = opened(config)
     _tell_unread(config, data.edge_channels, "conv=")
     found: Any = compile_for(config, data.graphs, make_model(config, Problem.of(data)), progress, data.level, **how)
     return found.manifest

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
@@ -12,8 +13,12 @@ from rich.text import Text
 from enfa.datasets.own import BadRow, BadRows
 from enfa.graphs.numbers import how_many
 from enfa.training.disk import write_csv
+from enfa.training.settings.config import Config
 
-__all__ = ["check_list", "listing", "say", "say_unseen"]
+if TYPE_CHECKING:
+    from enfa.datasets import Benchmark
+
+__all__ = ["check_list", "listing", "opened", "say", "say_unseen"]
 
 SHOWN = 20
 HEADER = ",".join(BadRow._fields)
@@ -49,6 +54,19 @@ def say_unseen(rows: Sequence[BadRow]) -> None:
     if rows:
         what = "with elements that the model has not learned anything of: take their predictions with care"
         console.print(f"{how_many(len(rows), 'row')} {what}", soft_wrap=True)
+
+
+def opened(config: Config) -> Benchmark:
+    """The dataset of a config, and a word on rows that were left out; the list of them where a training leaves it."""
+    from enfa.training.build import open_benchmark
+
+    unread = Path(config.out) / config.name / "bad_rows.csv"
+
+    def report(bad: list[BadRow], unlabelled: int) -> None:
+        say(bad, unread, unlabelled)
+
+    with listing(unread):
+        return open_benchmark(config, report)
 
 
 @contextmanager

@@ -19,10 +19,7 @@ from enfa.training.settings.folder import LAST, check_place, check_places, folde
 from enfa.training.settings.kernels import GPU, groups_of
 
 if TYPE_CHECKING:
-    from enfa.datasets import Benchmark
-    from enfa.datasets.own import BadRow
     from enfa.training.results.record import Record
-    from enfa.training.settings.config import Config
 
 __all__ = ["EPILOG", "train"]
 
@@ -84,12 +81,13 @@ def train(
     try:
         with parts.timed("import"):  # and PyTorch, which no mistake above had to wait for
             import_training(gpu=any(name in GPU for name in groups) and settings.devices == 1)
+            from enfa.cli.training.bad_rows import opened
             from enfa.training.run import fit, needs_lightning
             from enfa.training.trained.ensemble import fit_ensemble
 
             needs_lightning()
         with parts.timed("read"):
-            data = _opened(settings) if settings.level == "graphs" else None
+            data = opened(settings) if settings.level == "graphs" else None
         if ensemble is not None:
             telling.stop()
             folder = fit_ensemble(
@@ -111,20 +109,6 @@ def train(
     finally:
         telling.stop()
     console.print(f"{folder}", markup=False, soft_wrap=True)
-
-
-def _opened(config: Config) -> Benchmark:
-    """The dataset, and a word on rows that were left out."""
-    from enfa.cli.training.bad_rows import listing, say
-    from enfa.training.build import open_benchmark
-
-    unread = Path(config.out) / config.name / "bad_rows.csv"
-
-    def report(bad: list[BadRow], unlabelled: int) -> None:
-        say(bad, unread, unlabelled)
-
-    with listing(unread):
-        return open_benchmark(config, report)
 
 
 def _say(console: Console, record: Record, which: str = "") -> None:

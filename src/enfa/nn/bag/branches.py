@@ -52,7 +52,7 @@ class Branches:
 
     def __enter__(self) -> Branches:
         if self._parts:
-            settle()  # what they read is computed before they part
+            settle()  # what they read is computed before they part: a branch looks at its values after it has waited for them
             if hasattr(torch.autograd.graph, "set_warn_on_accumulate_grad_stream_mismatch"):  # since PyTorch 2.9
                 torch.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False)  # they are meant to differ
         return self

@@ -11,7 +11,8 @@ from torch_geometric.nn import FastRGCNConv, GINConv, GraphConv, MessagePassing,
 from torch_geometric.nn.aggr import MeanAggregation, SumAggregation
 
 from enfa.nn.bag.edges import EdgeList, LinkValues
-from enfa.nn.bag.trial import compare_alone, not_kept, on_edges, rows_of
+from enfa.nn.bag.trial.alone import compare_alone, on_edges, rows_of
+from enfa.nn.bag.trial.kept import not_kept
 from enfa.nn.ops.segment import gather, link_sum
 from enfa.nn.rowwise.messages import Watch
 from enfa.nn.rowwise.rows import EDGES, RowCount, Rows

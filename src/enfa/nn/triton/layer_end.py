@@ -1,7 +1,7 @@
 """dropout(relu(norm(x)[own] + y[index])): what ends a layer, in one pass over its rows, and one backwards.
 
-The norm has taken its statistics and left its rows as they are (``later``): they are normalised here. Backwards, what comes out
-tells what the ReLU and the mask let through, so neither is computed again.
+The norm has taken its statistics and left its rows as they are (``later``): they are normalised here. What the ReLU and the
+mask let through is kept for the way back, a byte for each number: what comes out may be written into.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Drop(NamedTuple):
 
 @kernel(do_not_specialize=["R"])
 def _end_kernel(
-    x, own, copies, saved, weight, bias, y, index, of, identity, seed, out, R,
+    x, own, copies, saved, weight, bias, y, index, of, identity, seed, out, through, R,
     C: tl.constexpr, AFFINE: tl.constexpr, MOVED: tl.constexpr, JOINED: tl.constexpr, ALIKE: tl.constexpr, RELU: tl.constexpr,
     THRESHOLD: tl.constexpr, SCALE: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
 ):  # fmt: skip
@@ -72,16 +72,19 @@ def _end_kernel(
         value = tl.where(value <= 0, 0, value)  # not the maximum, which hides NaN
     if SCALE != 1:
         value *= kept(identity, rows, there, cols, salt_of(seed), THRESHOLD, SCALE)
-    tl.store(out + rows.to(tl.int64)[:, None] * C + cols[None, :], value.to(out.dtype.element_ty), mask)
+    place = rows.to(tl.int64)[:, None] * C + cols[None, :]
+    tl.store(out + place, value.to(out.dtype.element_ty), mask)
+    if RELU:
+        tl.store(through + place, tl.where(value <= 0, 0, 1).to(tl.uint8), mask)
 
 
 @kernel(do_not_specialize=["size"])
-def _above_kernel(grad, out, above, size, SCALE: tl.constexpr, ACC: tl.constexpr, BLOCK: tl.constexpr):
-    """The gradient in front of the ReLU, by what came out behind the mask."""
+def _above_kernel(grad, through, above, size, SCALE: tl.constexpr, ACC: tl.constexpr, BLOCK: tl.constexpr):
+    """The gradient in front of the ReLU."""
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     here = at < size
     value = tl.load(grad + at, here, 0).to(ACC) * SCALE
-    value = tl.where(tl.load(out + at, here, 0) <= 0, 0, value)
+    value = tl.where(tl.load(through + at, here, 0) > 0, value, 0)
     tl.store(above + at, value.to(above.dtype.element_ty), here)
 
 
@@ -112,29 +115,31 @@ class _End(torch.autograd.Function):
         identity, seed = (x, x) if drop is None else drop[:2]
         indices = (x if way is None else way.to for way in (first, second))
         out = x.new_empty(rows, x.shape[1])
+        through = torch.empty_like(out, dtype=torch.uint8) if relu else None
         there = norm.weight is not None, own is not None, y is not None, first is None, relu
         launch, tile, across = _ending(x.shape[1], x.dtype, p, *there)
         if out.numel():
             launch(
                 (cdiv(rows, tile), across), x, x if own is None else own.to, norm.copies, norm.saved,
                 *scaling_of(norm.saved, norm.weight, norm.bias), x if y is None else y.contiguous(), *indices, identity, seed,
-                out, rows,
+                out, out if through is None else through, rows,
             )  # fmt: skip
-        ctx.save_for_backward(*([out] if relu else []))
+        ctx.save_for_backward(through)
         ctx.p, ctx.own, ctx.ways = p, own, ways
         return out
 
     @staticmethod
     @backward_once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        grad = grad.contiguous()
-        for out in ctx.saved_tensors:
+        grad, (through,) = grad.contiguous(), ctx.saved_tensors
+        if through is not None:
             above = torch.empty_like(grad)
-            if size := out.numel():
-                _above(ctx.p, out.dtype)((cdiv(size, BLOCK),), grad, out, above, size)
+            if size := grad.numel():
+                _above(ctx.p, grad.dtype)((cdiv(size, BLOCK),), grad, through, above, size)
             grad = above
-        of_x = grad if ctx.own is None else triton_sums(grad, ctx.own.back)
-        of_y = None
+        of_x = of_y = None
+        if ctx.needs_input_grad[0]:
+            of_x = grad if ctx.own is None else triton_sums(grad, ctx.own.back)
         if ctx.needs_input_grad[1]:
             of_y = grad
             for way in ctx.ways:

@@ -98,13 +98,15 @@ def normalise(
     return out, saved, total
 
 
-def gradient_sums(grad: Tensor, x: Tensor, saved: Tensor, weight: Tensor | None, bias: Tensor | None, relu: bool) -> Tensor:
+def gradient_sums(
+    grad: Tensor, x: Tensor, copies: Tensor, saved: Tensor, weight: Tensor | None, bias: Tensor | None, relu: bool
+) -> Tensor:  # fmt: skip
     """[2 * shares, C]: of what the ReLU let through its sums, then those of its products with the normalised rows."""
     rows, channels = x.shape
     grid = _grid(rows, channels)
     sums = saved.new_empty(2 * grid[0], channels)
     launch = _launch(gradient_sums_kernel, channels, x.dtype, 0, weight is not None, relu)
-    launch(grid, grad, x, saved, *scaling_of(saved, weight, bias), sums, rows, grid[0])
+    launch(grid, grad, x, copies, saved, *scaling_of(saved, weight, bias), sums, rows, grid[0])
     return sums
 
 
@@ -154,7 +156,7 @@ class _Norm(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, bias, copies, saved, total = ctx.saved_tensors
         grad = grad.contiguous()
-        sums = gradient_sums(grad, x, saved, weight, bias, ctx.relu)
+        sums = gradient_sums(grad, x, copies, saved, weight, bias, ctx.relu)
         out, of_params = turn_gradient(grad, x, copies, saved, total, weight, bias, sums, ctx.relu)
         of_weight, of_bias = (None, None) if weight is None else of_params.unbind(0)
         return out, of_weight, of_bias, *(None,) * 5

@@ -148,11 +148,10 @@ def totals_kernel(parts_in, of_params, num_parts, C: tl.constexpr, PARTS: tl.con
 
 @triton.jit
 def row_gradients(above, normal, copies, rows, there, total, plain, times, scale, ACC: tl.constexpr):
-    """The gradients of some rows in front of the norm."""
+    """The gradients of some rows in front of the norm; of a row that stands for nothing, whatever it holds, 0."""
     weighing = (tl.load(copies + rows, there, 0).to(ACC) / total)[:, None]
-    # 0 times whatever an uncounted row holds
-    common = tl.where(weighing > 0, weighing * (plain[None, :] + normal * times[None, :]), 0)
-    return (above - common) * scale[None, :]
+    common = weighing * (plain[None, :] + normal * times[None, :])
+    return tl.where(weighing > 0, (above - common) * scale[None, :], 0)
 
 
 @triton.jit
@@ -169,10 +168,11 @@ def above_relu(
 
 @kernel(do_not_specialize=["R", "num_parts"])
 def gradient_sums_kernel(
-    grad, x, saved, weight, bias, parts_out, R, num_parts,
+    grad, x, copies, saved, weight, bias, parts_out, R, num_parts,
     C: tl.constexpr, AFFINE: tl.constexpr, RELU: tl.constexpr, ACC: tl.constexpr,
     ROWS: tl.constexpr, COLS: tl.constexpr,
 ):  # fmt: skip
+    """A row that stands for nothing comes out as the bias, and gives no gradient."""
     part = tl.program_id(0)
     cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
     inside = cols < C
@@ -186,8 +186,9 @@ def gradient_sums_kernel(
         mask = (rows < R)[:, None] & inside[None, :]
         place = rows.to(tl.int64)[:, None] * C + cols[None, :]
         above, normal = above_relu(grad, x, place, mask, mean, rstd, scale, shift, RELU, ACC)
-        plain += above
-        times += above * normal
+        counted = (tl.load(copies + rows, rows < R, 0) > 0)[:, None]
+        plain += tl.where(counted, above, 0)
+        times += tl.where(counted, above * normal, 0)
     tl.store(parts_out + part * C + cols, tl.sum(plain, 0), inside)
     tl.store(parts_out + (num_parts + part) * C + cols, tl.sum(times, 0), inside)
 

@@ -104,8 +104,9 @@ Generated from the files under `results/` by `enfa table`; edit those, not this.
 runs, as they came out: accuracy, ROC-AUC and average precision in percent, errors as they are. The column *paper* is what the
 ENFA paper reports for the same setting; of ZINC and counting, the paper of the model.
 
-Names are dataset, model (`ds`, `dss`) and policy: `nm` node marking, `nd` node deletion, `ed` edge deletion; behind them a
-conv where it is not GIN or GINE, or a setting that differs from the config's.
+Names are dataset, model (`ds`, `dss`, `sun`, `sswl`; `esan`: DS-GNN wired as in its authors' code) and policy: `nm` node
+marking, `nmd` the same by distances, `nd` node deletion, `ed` edge deletion, `ego` ego nets; behind them a conv where it is not
+GIN or GINE, or a setting that differs from the config's.
 
 Protocol. PROTEINS, EXP and CEXP: ten stratified folds, one run for each and for every seed; the test fold is the
 validation fold, and the number is that of the one epoch whose mean over the folds is best. That is the practice of GIN

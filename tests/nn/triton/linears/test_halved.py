@@ -136,7 +136,7 @@ def test_a_norm_in_front_is_computed_on_the_way(check) -> None:
     held = halve_rows(x, Normed(saved, weight, bias, copies))
     assert ((whole(held, cols) - out).abs() <= 2.0**-22 * out.abs().amax(1, True).double()).all()
     x, grad = torch.where((copies == 0)[:, None], 0, x), torch.where((copies == 0)[:, None], 0, grad)
-    sums = gradient_sums(grad, x, saved, weight, bias, True)
+    sums = gradient_sums(grad, x, copies, saved, weight, bias, True)
     known = (grad, x, copies, saved, total, weight, bias, sums, True)
     expected, of_params = turn_gradient(*known)
     back, _, found, _ = halve_gradient(*known, held.exponents, False)

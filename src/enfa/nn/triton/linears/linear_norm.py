@@ -137,7 +137,7 @@ class _LinearNorm(torch.autograd.Function):
             return (None,) * 13
         w, weight, bias, copies, z, saved, total, halves, back, x, *before = ctx.saved_tensors
         grad, (outs, ins) = grad.contiguous(), w.shape
-        sums = gradient_sums(grad, z, saved, weight, bias, ctx.relu)
+        sums = gradient_sums(grad, z, copies, saved, weight, bias, ctx.relu)
         inputs, added = ctx.needs_input_grad[0], ctx.needs_input_grad[3]
         if halves is None:
             parts, share = row_shares(x.shape[0], TILE, SHARES)

@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from enfa.nn.bag.double import Seen, in_double
-from enfa.nn.bag.edges import LinkValues, StandIn
+from enfa.nn.bag.edges import LinkValues
+from enfa.nn.bag.trial.double import Seen, in_double
+from enfa.nn.bag.trial.numbers import largest, near
 from enfa.nn.rowwise.rows import EDGES, Rows
 
 if TYPE_CHECKING:
     from enfa.nn.bag.rounds import Round
 
-__all__ = ["compare_alone", "not_kept", "on_edges", "rows_of"]
+__all__ = ["compare_alone", "on_edges", "rows_of"]
 
 # a conv, or a copy, ends of the links, numbers of rows that send and receive, arguments -> what it makes of them
 Run = Callable[[nn.Module, Tensor, tuple[int, int], dict[str, Any]], Any]
@@ -53,7 +54,7 @@ def compare_alone(
     links, rows = rounds.ends.shape[1], rounds.links.num_rows
     if not isinstance(found, Tensor) or found.ndim == 0 or len(found) != (links if on_links else rows) or rows < 2 or not links:
         return
-    others, given = _near(plain), (run, rounds, arguments, on_links)
+    others, given = near(plain), (run, rounds, arguments, on_links)
     _Trial(view, plain, found, *given).compare()
     _Trial(view, others, None, *given).compare()
     with _training(view):
@@ -62,29 +63,6 @@ def compare_alone(
         # what draws is refused when it is trained; what differs from call to call, such as a spectral norm, is not judged
         if trial.found is not None and again is not None and torch.equal(trial.found, again):
             trial.compare(" in training mode")
-
-
-def _near(value: Any, by: float = 0.5, seed: int = 2) -> Any:
-    """Other numbers of the same signs, all of them different."""
-    if isinstance(value, dict):
-        return {key: _near(part, by, seed) for key, part in value.items()}
-    if isinstance(value, tuple):
-        return tuple(_near(part, by, seed) for part in value)
-    if not isinstance(value, Tensor) or not value.is_floating_point():
-        return value
-    noise = torch.rand(value.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-    return value * (1 + by * noise).to(value)
-
-
-def _largest(value: Any) -> float:
-    """The largest number in it, of either sign."""
-    if isinstance(value, dict):
-        return _largest(tuple(value.values()))
-    if isinstance(value, tuple):
-        return max(map(_largest, value), default=0.0)
-    if not isinstance(value, Tensor) or not value.is_floating_point() or not value.numel():
-        return 0.0
-    return float(value.abs().nan_to_num().max())
 
 
 @contextmanager
@@ -165,11 +143,11 @@ class _Trial:
     def _close(self, again: Tensor, expected: Tensor) -> bool:
         if again.shape != expected.shape:
             return False
-        again, expected, largest = again.double(), expected.double(), _largest(expected)
+        again, expected, size = again.double(), expected.double(), largest(expected)
         if not self.fine:
-            return torch.allclose(again, expected, rtol=1e-3, atol=1e-4 * largest, equal_nan=True)
-        near = torch.allclose(again, expected, rtol=0.0, atol=1e-9 * largest, equal_nan=True)
-        return near or torch.allclose(again, expected, rtol=0.0, atol=self._rounding, equal_nan=True)
+            return torch.allclose(again, expected, rtol=1e-3, atol=1e-4 * size, equal_nan=True)
+        close = torch.allclose(again, expected, rtol=0.0, atol=1e-9 * size, equal_nan=True)
+        return close or torch.allclose(again, expected, rtol=0.0, atol=self._rounding, equal_nan=True)
 
     @cached_property
     def _rounding(self) -> float:
@@ -180,17 +158,17 @@ class _Trial:
         changes of that size in what is read, and in weights. A jump is no rounding (of a conv that counts equal rows, say), so
         it ends at a small part of these numbers, or of their square, as in a variance. Constants, of about 1, are rounded, too.
         """
-        whole, size = self.found, max(_largest(self.plain), _largest(tuple(self.view.parameters())))
+        whole, size = self.found, max(largest(self.plain), largest(tuple(self.view.parameters())))
         assert whole is not None
         there = []
         for seed in range(3, 7):
             view = in_double(self.view)
             for weight in view.parameters():
-                weight.data = _near(weight.data, 1e-8, seed)
-            moved = self.whole(_near(self.plain, 1e-8, seed), view)
+                weight.data = near(weight.data, 1e-8, seed)
+            moved = self.whole(near(self.plain, 1e-8, seed), view)
             if moved is not None and moved.shape == whole.shape:
                 there.append(moved.double() - whole.double())
-        return 1e-14 + min(10 * _largest(tuple(there)), 1e-4 * max(size, _largest(whole), 1e-8 * size * size))
+        return 1e-14 + min(10 * largest(tuple(there)), 1e-4 * max(size, largest(whole), 1e-8 * size * size))
 
     def _alone(self, some: Tensor, link: Tensor) -> dict[str, Any]:
         """The arguments for some rows that get messages, and for the links that lead to them."""
@@ -203,19 +181,3 @@ class _Trial:
             else:
                 alone[key] = value[some] if rows_of(self.arguments[key]) else value
         return alone
-
-
-class _Kept(StandIn):
-    what = "what a conv has kept of its messages"
-
-
-@contextmanager
-def not_kept(view: nn.Module) -> Iterator[None]:
-    """Tensors that a conv's own code for messages leaves in its attributes are there for looking at after the pass. While it
-    is traced, stand-ins refuse to be computed with."""
-    before = [(vars(part), dict(vars(part))) for part in view.modules()]
-    yield
-    for own, had in before:
-        for name, value in own.items():
-            if isinstance(value, Tensor) and value.ndim and had.get(name) is not value:
-                own[name] = torch.empty(0, device=value.device).as_subclass(_Kept)

@@ -1,0 +1,1 @@
+"""Convs of users' own, tried while a model is traced."""
