@@ -122,7 +122,7 @@ def _headlines(plain: Results, same_data: Results) -> list[Headline]:
     if ego:
         best = max(ego, key=lambda c: ego[c])
         text = f"faster epoch, at best, with ENFA as published, in larger batches ({best.dataset}, {best.policy})"
-        beside = "by the paper's method: as many graphs in a batch as take no more data than conventional ones; there up to 1.66×"
+        beside = "by the paper's method: as many graphs in a batch as take no more data than conventional; there up to 1.66×"
         found.append(Headline(times(ego[best]), text, beside))
     return found
 
