@@ -109,7 +109,11 @@ class Prepared:
 
     module: TrainingModule
     batches: Batches
-    validates_on_test: bool
+    validated_on: str  # as a record says it
+
+    @property
+    def validates_on_test(self) -> bool:
+        return self.validated_on == "test fold"
 
 
 def prepare(
@@ -144,8 +148,8 @@ def prepare(
     module.parts = parts
     with parts.timed("compile"):
         compiled = compile_for(config, data.graphs, module.model, progress, data.level)
-    tests = data.splits is None and config.validation == "test"
-    return Prepared(module, Batches(config, compiled, split), tests)
+    validated_on = f"{config.validation} fold" if data.splits is None else "valid"
+    return Prepared(module, Batches(config, compiled, split), validated_on)
 
 
 def _prepare_roots(config: Config, progress: bool, weights: nn.Module | None, parts: Parts) -> Prepared:
@@ -161,7 +165,7 @@ def _prepare_roots(config: Config, progress: bool, weights: nn.Module | None, pa
     with parts.timed("compile"):
         compiled, about = compile_roots(config, data.graph, data.pairs, module.model, progress)
     labels, split = labels_of_roots(data, about)
-    return Prepared(module, Batches(config, compiled, split, labels), False)
+    return Prepared(module, Batches(config, compiled, split, labels), "valid")
 
 
 def _logger(folder: Path) -> Any:
@@ -308,7 +312,7 @@ def _fit(
     if not trainer.is_global_zero:
         return None
     late = deadline is not None and time.monotonic() > deadline and stopped is None
-    record = Record.of(config, run.module, test, seconds, hardware(trainer.strategy.root_device), late)
+    record = Record.of(config, run.module, test, seconds, hardware(trainer.strategy.root_device), late, run.validated_on)
     write_json(folder / "result.json", record.to_dict())
     return record
 
