@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -17,6 +18,7 @@ from enfa.training.results.table import markdown
 from enfa.training.settings.claim import RUNNING
 from enfa.training.sweep import _processes, run_sweep
 
+Write = Callable[..., Path]
 RECORD = Record(
     {}, 0, 0, "accuracy", "all epochs", 3, [0.0] * 3, [0.5, 0.8, 0.6], 1, 0.8, None, "0.1.0", "2.0", "a CPU", 12.0
 )  # fmt: skip
@@ -50,6 +52,17 @@ def test_sweep_repeats_nothing(tmp_path: Path, config_file: Callable[..., Path])
     assert "1 run to do, 4 on file" in one.output
     other = CliRunner().invoke(app, [*args, "lr=0.5"])
     assert other.exit_code == 2 and "runs with other settings (lr is 0.01 there and 0.5 here)" in other.stderr
+
+
+def test_scores_in_other_units_are_not_put_beside_these(tmp_path: Path, config_file: Write, make_npz: Write) -> None:
+    """Results of a version that standardised no numbers of .npz files."""
+    numbers = make_npz(np.random.default_rng(0).normal(size=40), "numbers")
+    config = read_config(config_file(dataset=str(numbers), epochs=1))
+    Results.open(tmp_path / "r", config).add(replace(RECORD, metric="mae", test=0.5))
+    told: list[str] = []
+    assert run_sweep([config], [0], [0], 1, tmp_path / "r", None, told.append)[1] == 0, "done, and only looked at"
+    with pytest.raises(ValueError, match=r"tiny\.json holds runs of a version that standardised no numbers .*: set name="):
+        run_sweep([config], [0, 1], [0], 1, tmp_path / "r", None, told.append)
 
 
 @pytest.mark.parametrize("jobs", ["1", pytest.param("2", marks=pytest.mark.long)])
