@@ -54,6 +54,22 @@ def test_sweep_repeats_nothing(tmp_path: Path, config_file: Callable[..., Path])
     assert other.exit_code == 2 and "runs with other settings (lr is 0.01 there and 0.5 here)" in other.stderr
 
 
+def test_columns_to_learn_are_named_as_for_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("rdkit", reason="rdkit is not installed")
+    monkeypatch.chdir(tmp_path)
+    Path("m.csv").write_text("smiles,long,mass,even\n" + "".join(f"{'C' * n},{n}.5,0.5,{n % 2}\n" for n in range(1, 41)))
+    small = ["epochs=1", "num_layers=1", "hidden_channels=4", "accelerator=cpu", "threads=1", "--no-progress"]
+    command = ["sweep", "m.csv", *small, "--results", "r"]
+    result = CliRunner().invoke(app, [*command, "--target", "long", "--target", "mass"])
+    assert result.exit_code == 0, result.output
+    (run,) = json.loads(Path("r/m.json").read_text())["runs"]
+    assert run["targets"] == ["long", "mass"]
+    result = CliRunner().invoke(app, [*command, "targets=[long,mass]"])
+    assert result.exit_code == 0 and "0 runs to do, 1 on file" in result.output, "the same runs"
+    result = CliRunner().invoke(app, [*command, "--target", "short"])
+    assert result.exit_code == 2 and "runs with other settings (targets is ['long', 'mass'] there" in result.stderr
+
+
 def test_scores_in_other_units_are_not_put_beside_these(tmp_path: Path, config_file: Write, make_npz: Write) -> None:
     """Results of a version that standardised no numbers of .npz files."""
     numbers = make_npz(np.random.default_rng(0).normal(size=40), "numbers")
