@@ -116,8 +116,8 @@ class Batches(torch.utils.data.Sampler):
         return self._in_company([*found, order[start:]])
 
     def _in_company(self, found: list[np.ndarray]) -> list[np.ndarray]:
-        """A last graph by itself without statistics for a norm gets the one before it from a batch that is full, so that as many
-        batches as ever have all graphs."""
+        """A last graph by itself, without statistics for a norm, gets the last one of the batch before it: all graphs are in as
+        many batches as ever."""
         if self.single is None or len(found) < 2 or len(found[-1]) > 1 or not self.single(int(found[-1][0])):
             return found
         *others, before, last = found
@@ -186,8 +186,8 @@ class DataLoader(torch.utils.data.DataLoader):
         compiled: from :func:`enfa.compile`, or an :class:`enfa.ShardedDataset`.
         graphs: which of its graphs (a split, as numbers or as a mask), all by default. Several loaders may share
             one compiled dataset.
-        batch_size: graphs per batch, at most. A last batch of one graph of one node, which BatchNorm refuses, gets a graph of the
-            batch before it.
+        batch_size: graphs per batch, at most. A last batch of one graph of one node, which BatchNorm refuses, gets a graph of
+            the batch before it.
         shuffle: a new order each epoch, a function of (seed, epoch). The epoch counts up by itself, also after a
             pass that is broken off; :meth:`set_epoch` sets it (for a resumed run). Of a sharded dataset, window by window.
         num_workers: processes that slice ahead; 0 slices in this one. By default none, for a GPU one for every core but one.

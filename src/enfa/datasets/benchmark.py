@@ -123,9 +123,9 @@ class Benchmark:
     ) -> dict[str, np.ndarray]:
         """Positions in ``graphs`` to train, validate and test on.
 
-        With an official split this is it, whatever ``validation`` is, and only fold 0 exists. With folds, ``validation="test"`` makes the
-        test fold the validation fold as well: GIN's and ESAN's practice, which reports the best epoch of the
-        mean validation curve. ``validation="next"`` holds out the following fold instead, so that the test
+        With an official split this is it, whatever ``validation`` is, and only fold 0 exists. With folds,
+        ``validation="test"`` makes the test fold the validation fold as well: GIN's and ESAN's practice, which reports the
+        best epoch of the mean validation curve. ``validation="next"`` holds out the following fold instead, so that the test
         fold chooses nothing.
         """
         if validation not in ("test", "next") and not (validation is None and self.splits is not None):

@@ -83,8 +83,8 @@ def _number(text: str) -> float | None:
 
 
 def read_label(name: str, text: str, answers: bool) -> float | str:
-    """The label that a text of a column is, of ``answers`` or of numbers, NaN where it is blank; or why it is none, which makes
-    its row a bad one: what is shared by those who read a whole table and those who read it line by line."""
+    """The label that a text of a column is, of ``answers`` or of numbers, NaN where it is blank; or why it is none, and its
+    row a bad one. Shared by what reads a whole table and what reads it line by line."""
     if text.lower() in BLANK:
         return math.nan
     found = _answer(text) if answers else _number(text)
@@ -94,8 +94,8 @@ def read_label(name: str, text: str, answers: bool) -> float | str:
 
 
 def kind_of(name: str, values: Iterable[str], task: Asked = "auto") -> str:
-    """What a column holds: "answers", "counts" (few whole numbers), "numbers" or "words". The texts are looked at once, and none
-    is kept."""
+    """What a column holds: "answers", "counts" (few whole numbers), "numbers" or "words". Each text is looked at once, and
+    none is kept."""
     there = numbers = answers = commas = 0
     first = ""  # of those with a comma
     different: set[float] = set()  # of the numbers, until they are no few

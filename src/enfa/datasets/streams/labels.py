@@ -49,9 +49,9 @@ class LineLabels:
                 raise ValueError(f"{self.path}: {error}") from error
         if self._kinds[column] == "words":
             raise ValueError(
-                f"{self.path}, line {line}: expected numbers, yes/no or blanks in the column {column!r}, got {text!r}, and words "
-                f"in most of its lines, which are classes to enfa train: write them as numbers, because --skip-bad leaves no "
-                f"line out for a class"
+                f"{self.path}, line {line}: expected numbers, yes/no or blanks in the column {column!r}, got {text!r}, and "
+                f"words in most of its lines, which are classes to enfa train: write them as numbers, because --skip-bad "
+                f"leaves no line out for a class"
             )
         found = read_label(column, text, self._kinds[column] == "answers")
         return ValueError(found) if isinstance(found, str) else found

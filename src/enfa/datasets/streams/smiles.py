@@ -29,7 +29,8 @@ class SmilesStream:
     NaN, "not measured". Another word, or a number that is not finite, makes a line that cannot be read, as it does for
     :func:`enfa.datasets.from_csv`; a column of mostly words, which are classes there, is refused.
     The graphs are those of :func:`enfa.datasets.from_smiles`; :func:`enfa.compile` makes them in its workers. The first line
-    that cannot be read is refused; with ``skip_bad`` all such are left out, and the attribute ``line`` of each graph is the number of its line, counted from 1.
+    that cannot be read is refused; with ``skip_bad`` all such are left out, and the attribute ``line`` of each graph is the
+    number of its line, counted from 1.
     """
 
     def __init__(self, path: str | Path, labels: Sequence[str] = (), skip_bad: bool = False) -> None:

@@ -51,6 +51,9 @@ class TrainingModule(pl.LightningModule):
     uninterrupted one draws. All ranks draw the same: dropout between layers keeps a row, or does not, wherever it is.
     """
 
+    label_mean: Tensor | None
+    label_std: Tensor | None
+
     def __init__(self, config: Config, problem: Problem, scales: bool = False) -> None:
         """``scales``: labels are as they stand in a file, and are to be standardised here, so that what is compiled is the same
         for all folds, which have other training graphs."""
@@ -121,7 +124,9 @@ class TrainingModule(pl.LightningModule):
 
     def _scaled(self, y: Tensor) -> Tensor:
         """Labels in the units in which the model learns."""
-        return y if self.label_std is None else ((y.double() - self.label_mean) / self.label_std).to(y.dtype)
+        if self.label_mean is None or self.label_std is None:
+            return y
+        return ((y.double() - self.label_mean) / self.label_std).to(y.dtype)
 
     def labels_of(self, plan: Plan) -> Tensor:
         """A row for each output: of graphs or nodes, or of the nodes that subgraphs have as their roots."""
