@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from torch_geometric.nn import GINConv
 
 import enfa
 from enfa.batch.dataset import CompiledDataset
+from enfa.batch.static.packed import PackedLoader
 from enfa.testing import random_graphs
 
 
@@ -134,7 +136,34 @@ def test_max_rows_leaves_no_node_by_itself(kind: str) -> None:
             model(plan)
     assert _ids(enfa.DataLoader(compiled, 1, max_rows=3)) == [[graph] for graph in range(9)]  # as asked for
     assert _ids(enfa.DataLoader(compiled, 4, max_rows=3, drop_last=True))[-1] == [7]
-    assert _ids(enfa.DataLoader(compiled, 4, max_rows=10**9)) == [[0, 1, 2, 3], [4, 5, 6, 7], [8]]  # as without max_rows
+    assert _ids(enfa.DataLoader(compiled, 4, max_rows=10**9)) == _ids(enfa.DataLoader(compiled, 4))
+
+
+@pytest.mark.parametrize("kind", ["distinct", "full"])
+def test_a_last_graph_of_one_node_gets_another_for_company(kind: str, tmp_path: Path) -> None:
+    one = Data(x=torch.ones(1, 3), edge_index=torch.zeros(2, 0, dtype=torch.int64))
+    graphs = [graph for graph in random_graphs(20, 9, channels=3, seed=2) if graph.num_nodes > 4][:8]
+    model, policy = enfa.DSGNN(3, 8, 2, num_layers=2).train(), enfa.NodeMarking()
+    compiled = enfa.compile([*graphs, one], policy, model, kind=kind, progress=False)
+    enfa.compile([*graphs, one], policy, model, kind=kind, progress=False, out=tmp_path, shard_size=3, workers=1)
+    for read in (compiled, enfa.ShardedDataset.open(tmp_path)):
+        loader = enfa.DataLoader(read, 4)
+        assert len(loader) == 3 and _ids(loader) == [[0, 1, 2, 3], [4, 5, 6], [7, 8]]
+        for epoch in range(9):  # in some of which it is the last one
+            found = list(enfa.DataLoader(read, 4, shuffle=True, seed=epoch))
+            assert sorted(g for plan in found for g in plan.graph_ids.tolist()) == list(range(9)) and len(found) == 3
+            for plan in found:
+                model(plan)
+        packed = PackedLoader(read, model, 4)
+        assert [each.graphs.tolist() for each in packed] == _ids(loader)
+        assert _ids(enfa.DataLoader(read, 4, drop_last=True)) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+        assert _ids(enfa.DataLoader(read, 2))[-2:] == [[6], [7, 8]] and len(_ids(enfa.DataLoader(read, 1))) == 9
+    others = enfa.compile([*graphs, one], policy, enfa.DSGNN(3, 8, 2, num_layers=2, norm="layer"), kind=kind, progress=False)
+    assert _ids(enfa.DataLoader(others, 4))[1:] == [[4, 5, 6, 7], [8]], "which needs no statistics"
+    two = enfa.compile([one, graphs[0], one], policy, model, kind=kind, progress=False)
+    assert _ids(enfa.DataLoader(two, 2)) == [[0, 1], [2]], "it would leave the same behind"
+    with pytest.raises(ValueError, match=r"got 1: put another graph into the batch \(another batch_size, or drop_last=True\)"):
+        model(two[[0]])
 
 
 # a process that is spawned imports everything anew, which takes seconds

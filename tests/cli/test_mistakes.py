@@ -118,6 +118,27 @@ def test_settings_as_options(tmp_path: Path, write: Callable[..., Path]) -> None
     assert result.exit_code == 2 and "setting" not in result.output
 
 
+def test_a_folder_where_a_config_is_wanted(tmp_path: Path, write: Callable[..., Path]) -> None:
+    assert CliRunner().invoke(app, ["train", str(write()), "--no-progress"]).exit_code == 0
+    run = tmp_path / "runs" / "c" / "fold-0-seed-0"
+    result = CliRunner().invoke(app, ["train", str(run), "--resume", "epochs=2", "--no-progress"])
+    assert result.exit_code == 0 and "all epochs: 2 epochs" in result.stdout, result.output
+    refused(tmp_path, f"{run} holds a run already: --resume continues it", "train", run)
+    kind = "Expected a config, a file of data or the folder of a run, got"
+    one = f"{kind} {run.parent} with fold-0-seed-0: name one of these"
+    refused(tmp_path, one, "train", run.parent, "--resume")
+    refused(tmp_path, f"{kind} the folder {tmp_path}, which has no config.yaml", "train", tmp_path, "--resume")
+    again = f"{kind} the checkpoint {run / 'last.ckpt'}: enfa train {run} --resume goes on with its run"
+    refused(tmp_path, again, "train", run / "last.ckpt", "--resume")
+    moved = run.parents[2] / "moved" / "d" / run.name
+    moved.parent.mkdir(parents=True)
+    run.rename(moved)
+    refused(tmp_path, f"{moved} holds the settings of a run in {run}: Expected", "train", moved, "--resume")
+    there = [f"out={moved.parents[1]}", "name=d", "epochs=3", "--no-progress"]
+    result = CliRunner().invoke(app, ["train", str(moved), "--resume", *there])
+    assert result.exit_code == 0 and "all epochs: 3 epochs" in result.stdout, result.output
+
+
 def test_an_ensemble_where_one_run_is_wanted(tmp_path: Path) -> None:
     (tmp_path / "ensemble.json").write_text('{"runs": ["fold-0-seed-0", "fold-0-seed-1"]}')
     said = f"got an ensemble of 2: name one of its runs, such as {tmp_path / 'fold-0-seed-0'}"

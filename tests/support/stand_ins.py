@@ -96,8 +96,6 @@ def lay_out(page: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         zinc_file(data / "ZINC.npz", monkeypatch)
     if page == "power":
         strongly_regular(data / "SR25.npz")
-    elif page == "scale":
-        molecules(folder / "molecules.csv", "logp")
     elif page == "training":
         proteins(folder / "new.npz")
         molecules(folder / "molecules.csv", "activity")

@@ -48,7 +48,8 @@ def test_the_loss_is_the_absolute_error_where_that_is_the_metric(config_file: Wr
     config = read_config(config_file(dataset=numbers))
     run = prepare(config)
     plan = run.batches.compiled[:8]
-    error = run.module.model(plan) - plan.y
+    known = run.batches.compiled.y[:20].double()  # of the graphs to train on
+    error = run.module.model(plan) - (plan.y - known.mean()) / known.std(correction=0)
     assert run.module.loss(plan).item() == pytest.approx(error.abs().mean().item())
     squared = prepare(read_config(config_file(dataset=numbers), ["loss=mse"])).module
     assert squared.loss(plan).item() == pytest.approx(error.square().mean().item())
@@ -160,17 +161,21 @@ def of_nodes(tmp_path: Path, npz: Path) -> str:
     [{"readout": "root"}, {"readout": "node"}, {"readout": "root", "policy": "ego_nets", "policy_params": {"hops": 2}}],
 )
 def test_numbers_of_nodes_are_learned(config_file: Write, of_nodes: str, settings: dict[str, object], tmp_path: Path) -> None:
-    config = read_config(config_file(dataset=of_nodes, epochs=12, lr=0.02, **settings))
+    config = read_config(config_file(dataset=of_nodes, epochs=40, lr=0.02, **settings))
     record = fit(config, progress=False)
-    assert record is not None and record.test is not None and min(record.score) < 0.6 * record.score[0]
+    assert record is not None and record.test is not None
     assert evaluate(config, progress=False) == pytest.approx(record.test, abs=1e-6)
     rows = predict(folder_of(config) / BEST, Path(of_nodes))
     with np.load(of_nodes) as file:
         truth, nodes = file["node_y"], file["num_nodes"]
+    std = np.nanstd(truth[: nodes[:20].sum()], 0)
     tested = np.arange(nodes[:30].sum(), nodes.sum())
     found = np.array([[row["y0"], row["y1"]] for row in rows])
     assert len(rows) == nodes.sum() and [rows[tested[0]][key] for key in ("graph", "node")] == [30, 0]
-    assert np.nanmean(abs(found - truth)[tested], 0).mean() == pytest.approx(record.test, rel=1e-6)
+    errors = np.nanmean(abs(found - truth)[tested] / std, 0)
+    spread = abs(truth - np.mean(truth, 0))[tested, 0].mean() / std[0]
+    assert errors[0] < 0.5 * spread, "the other number follows from nothing that is there"
+    assert errors.mean() == pytest.approx(record.test, rel=1e-6)
 
 
 def test_outputs_must_be_of_what_has_labels(config_file: Write, of_nodes: str, numbers: str) -> None:
@@ -186,8 +191,10 @@ def test_outputs_must_be_of_what_has_labels(config_file: Write, of_nodes: str, n
 def test_predictions_are_in_the_units_of_the_data(config_file: Write, numbers: str, monkeypatch: pytest.MonkeyPatch) -> None:
     config = read_config(config_file(dataset=numbers, epochs=1))
     fit(config, progress=False)
-    plain = [row["y0"] for row in predict(folder_of(config) / LAST, Path(numbers))]
     checkpoint = load_checkpoint(folder_of(config) / LAST)
+    checkpoint["enfa"]["problem"] |= {"mean": None, "std": None}
+    torch.save(checkpoint, folder_of(config) / LAST)
+    plain = [row["y0"] for row in predict(folder_of(config) / LAST, Path(numbers))]
     checkpoint["enfa"]["problem"] |= {"mean": [3.0], "std": [2.0], "targets": ["logp"]}
     torch.save(checkpoint, folder_of(config) / LAST)
     scaled = [row["logp"] for row in predict(folder_of(config) / LAST, Path(numbers))]
@@ -200,3 +207,49 @@ def test_a_target_that_no_graph_has_is_refused(config_file: Write, make_npz: Cal
     with pytest.raises(ValueError, match="Expected labels of every target, got none of first: leave it out, or name a target"):
         prepare(read_config(config_file(dataset=path, metric="mae")))
     prepare(read_config(config_file(dataset=path, metric="mae", target="second")))
+
+
+@pytest.mark.parametrize("parts", [PARTS, {}])
+@pytest.mark.parametrize("graphed", [False, True])
+def test_numbers_of_a_file_are_standardised(
+    config_file: Write, make_npz: Callable[..., Path], graphed: bool, parts: dict[str, np.ndarray]
+) -> None:
+    """As those of a CSV file: a target in the thousands is learnt as its deviations are, and told in its own units."""
+    small = np.random.default_rng(1).normal(size=40)
+    paths = [make_npz(small * scale + mean, f"mean-{mean}", **parts) for scale, mean in ((1.0, 0.0), (512.0, 4096.0))]
+    options = {"epochs": 3, "batch_size": 6, "graphed": graphed, "precision": "32"}
+    made = [read_config(config_file(dataset=str(path), name=path.stem, **options)) for path in paths]
+    one, other = (fit(config, progress=False) for config in made)
+    assert one is not None and other is not None and one.std is not None and other.std is not None
+    split = prepare(made[1]).batches.split
+    y = small * 512.0 + 4096.0
+    assert other.std == pytest.approx([y[split["train"]].std()], rel=1e-6)
+    assert other.loss == pytest.approx(one.loss, rel=1e-3) and other.score == pytest.approx(one.score, rel=1e-3)
+    assert other.test == pytest.approx(one.test, rel=1e-3)
+    found = np.array([row["y0"] for row in predict(folder_of(made[1]) / BEST, paths[1])])
+    assert abs(found - y)[split["test"]].mean() / other.std[0] == pytest.approx(other.test, rel=1e-3)
+    assert evaluate(made[1], progress=False) == pytest.approx(other.test, rel=1e-6)
+    assert "in units of y" in other.units(other.test or 0.0)
+
+
+def test_a_checkpoint_keeps_the_units_it_was_trained_in(config_file: Write, numbers: str) -> None:
+    """Checkpoints of versions that standardised no numbers of .npz files are tested and gone on with as they began."""
+    config = read_config(config_file(dataset=numbers, epochs=1))
+    fit(config, progress=False)
+    for name in (BEST, LAST):
+        checkpoint = load_checkpoint(folder_of(config) / name)
+        checkpoint["enfa"]["problem"] |= {"mean": None, "std": None}
+        torch.save(checkpoint, folder_of(config) / name)
+    found = np.array([row["y0"] for row in predict(folder_of(config) / BEST, Path(numbers))])
+    with np.load(numbers) as file:
+        error = abs(found - file["y"])[30:].mean()
+    assert evaluate(config, progress=False) == pytest.approx(error, rel=1e-5)
+    record = fit(read_config(config_file(dataset=numbers, epochs=2)), resume=True, progress=False)
+    assert record is not None and record.std is None
+
+
+def test_a_target_without_a_training_number_is_refused(config_file: Write, make_npz: Callable[..., Path]) -> None:
+    y = np.stack([np.where(np.arange(40) < 20, np.nan, 0.5), np.arange(40) + 0.5], 1)
+    path = str(make_npz(y, "late", targets=np.array(["first", "second"]), **PARTS))
+    with pytest.raises(ValueError, match="late: Expected at least one training graph with a number for 'first', got none"):
+        prepare(read_config(config_file(dataset=path, metric="mae")))

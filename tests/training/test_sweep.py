@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -17,6 +18,7 @@ from enfa.training.results.table import markdown
 from enfa.training.settings.claim import RUNNING
 from enfa.training.sweep import _processes, run_sweep
 
+Write = Callable[..., Path]
 RECORD = Record(
     {}, 0, 0, "accuracy", "all epochs", 3, [0.0] * 3, [0.5, 0.8, 0.6], 1, 0.8, None, "0.1.0", "2.0", "a CPU", 12.0
 )  # fmt: skip
@@ -50,6 +52,33 @@ def test_sweep_repeats_nothing(tmp_path: Path, config_file: Callable[..., Path])
     assert "1 run to do, 4 on file" in one.output
     other = CliRunner().invoke(app, [*args, "lr=0.5"])
     assert other.exit_code == 2 and "runs with other settings (lr is 0.01 there and 0.5 here)" in other.stderr
+
+
+def test_columns_to_learn_are_named_as_for_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("rdkit", reason="rdkit is not installed")
+    monkeypatch.chdir(tmp_path)
+    Path("m.csv").write_text("smiles,long,mass,even\n" + "".join(f"{'C' * n},{n}.5,0.5,{n % 2}\n" for n in range(1, 41)))
+    small = ["epochs=1", "num_layers=1", "hidden_channels=4", "accelerator=cpu", "threads=1", "--no-progress"]
+    command = ["sweep", "m.csv", *small, "--results", "r"]
+    result = CliRunner().invoke(app, [*command, "--target", "long", "--target", "mass"])
+    assert result.exit_code == 0, result.output
+    (run,) = json.loads(Path("r/m.json").read_text())["runs"]
+    assert run["targets"] == ["long", "mass"]
+    result = CliRunner().invoke(app, [*command, "targets=[long,mass]"])
+    assert result.exit_code == 0 and "0 runs to do, 1 on file" in result.output, "the same runs"
+    result = CliRunner().invoke(app, [*command, "--target", "short"])
+    assert result.exit_code == 2 and "runs with other settings (targets is ['long', 'mass'] there" in result.stderr
+
+
+def test_scores_in_other_units_are_not_put_beside_these(tmp_path: Path, config_file: Write, make_npz: Write) -> None:
+    """Results of a version that standardised no numbers of .npz files."""
+    numbers = make_npz(np.random.default_rng(0).normal(size=40), "numbers")
+    config = read_config(config_file(dataset=str(numbers), epochs=1))
+    Results.open(tmp_path / "r", config).add(replace(RECORD, metric="mae", test=0.5))
+    told: list[str] = []
+    assert run_sweep([config], [0], [0], 1, tmp_path / "r", None, told.append)[1] == 0, "done, and only looked at"
+    with pytest.raises(ValueError, match=r"tiny\.json holds runs of a version that standardised no numbers .*: set name="):
+        run_sweep([config], [0, 1], [0], 1, tmp_path / "r", None, told.append)
 
 
 @pytest.mark.parametrize("jobs", ["1", pytest.param("2", marks=pytest.mark.long)])

@@ -212,6 +212,10 @@ class CompiledDataset:
         keys = [rows.keys for step, rows in zip(self.program.steps, self.rows) if step.op == "propagate"]
         return Cost([len(table) for table in keys], [int(table.size[1]) for table in keys], size)
 
+    def single_node(self, graph: int) -> bool:
+        """Whether a graph has one node only."""
+        return int(self.node_ptr[graph + 1] - self.node_ptr[graph]) == 1
+
     def rows_per_graph(self) -> np.ndarray:
         """int64 [G]: rows that each graph alone has in the steps that pass messages, added up.
 

@@ -65,11 +65,13 @@ class Batches(torch.utils.data.Sampler):
         shard: tuple[int, int],
         windows: Windows | None = None,
         least: int = 0,
+        single: Callable[[int], bool] | None = None,
     ) -> None:
-        """``windows``: of a sharded dataset, which decide the order. ``least``: what a single node costs."""
+        """``windows``: of a sharded dataset, which decide the order. ``least``: what a single node costs. ``single``: whether a
+        graph has, by itself, no statistics for the model's norms; None: it has no such norms."""
         self.graphs, self.batch_size, self.shuffle = graphs, batch_size, shuffle
         self.seed, self.drop_last, self.cost, self.max_rows = seed, drop_last, cost, max_rows
-        self.shard, self.windows, self.least = shard, windows, least
+        self.shard, self.windows, self.least, self.single = shard, windows, least, single
         self.epoch = 0
         self._pass: object = None  # the last one that has begun
         self._cut: tuple[int, list[np.ndarray], Cuts] | None = None  # of an epoch: its batches, and in which window each is
@@ -94,7 +96,8 @@ class Batches(torch.utils.data.Sampler):
         BatchNorm has no statistics of one pair."""
         if self.cost is None:
             found = [order[i : i + self.batch_size] for i in range(0, len(order), self.batch_size)]
-            return found[:-1] if self.drop_last and found and len(found[-1]) < self.batch_size else found
+            short = self.drop_last and found and len(found[-1]) < self.batch_size
+            return found[:-1] if short else self._in_company(found)
         found, start, rows = [], 0, 0
         for end, graph in enumerate(order):
             more = int(self.cost[graph])
@@ -110,7 +113,17 @@ class Batches(torch.utils.data.Sampler):
             return found
         if rows <= self.least and found and len(found[-1]) + rest <= self.batch_size:
             start -= len(found.pop())
-        return [*found, order[start:]]
+        return self._in_company([*found, order[start:]])
+
+    def _in_company(self, found: list[np.ndarray]) -> list[np.ndarray]:
+        """A last graph by itself, without statistics for a norm, gets the last one of the batch before it: all graphs are in as
+        many batches as ever."""
+        if self.single is None or len(found) < 2 or len(found[-1]) > 1 or not self.single(int(found[-1][0])):
+            return found
+        *others, before, last = found
+        if len(before) == 1 or (len(before) == 2 and self.single(int(before[0]))):
+            return found
+        return [*others, before[:-1], np.concatenate([before[-1:], last])]
 
     def part(self, batch: np.ndarray) -> np.ndarray:
         """The graphs of a batch that this rank takes."""
@@ -173,7 +186,8 @@ class DataLoader(torch.utils.data.DataLoader):
         compiled: from :func:`enfa.compile`, or an :class:`enfa.ShardedDataset`.
         graphs: which of its graphs (a split, as numbers or as a mask), all by default. Several loaders may share
             one compiled dataset.
-        batch_size: graphs per batch, at most.
+        batch_size: graphs per batch, at most. A last batch of one graph of one node, which BatchNorm refuses, gets a graph of
+            the batch before it.
         shuffle: a new order each epoch, a function of (seed, epoch). The epoch counts up by itself, also after a
             pass that is broken off; :meth:`set_epoch` sets it (for a resumed run). Of a sharded dataset, window by window.
         num_workers: processes that slice ahead; 0 slices in this one. By default none, for a GPU one for every core but one.
@@ -230,7 +244,10 @@ class DataLoader(torch.utils.data.DataLoader):
             raise ValueError("Expected at least one graph to load, got none: is the split empty?")
         cost = compiled.rows_per_graph() if max_rows is not None else None
         least = sum(step.op == "propagate" for step in compiled.program.steps)
-        self.sampled = Batches(chosen, batch_size, shuffle, seed, drop_last, cost, max_rows, shard, compiled.windows, least)
+        single = compiled.single_node if compiled.program.counted else None
+        self.sampled = Batches(
+            chosen, batch_size, shuffle, seed, drop_last, cost, max_rows, shard, compiled.windows, least, single
+        )
         self.device, self.packed = _checked(device), None
         if self.device is not None:
             why = "max_rows" if max_rows is not None else None if draw is None else "draw"

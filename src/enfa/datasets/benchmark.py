@@ -118,15 +118,17 @@ class Benchmark:
         mean, std = (None if v is None else v[k : k + 1] for v in (self.mean, self.std))
         return replace(self, graphs=graphs, num_outputs=1, targets=(target,), mean=mean, std=std)
 
-    def split(self, fold: int = 0, seed: int = 0, *, validation: Literal["test", "next"] = "test") -> dict[str, np.ndarray]:
+    def split(
+        self, fold: int = 0, seed: int = 0, *, validation: Literal["test", "next"] | None = "test"
+    ) -> dict[str, np.ndarray]:
         """Positions in ``graphs`` to train, validate and test on.
 
-        With an official split this is it, and only fold 0 exists. With folds, ``validation="test"`` makes the
-        test fold the validation fold as well: GIN's and ESAN's practice, which reports the best epoch of the
-        mean validation curve. ``validation="next"`` holds out the following fold instead, so that the test
+        With an official split this is it, whatever ``validation`` is, and only fold 0 exists. With folds,
+        ``validation="test"`` makes the test fold the validation fold as well: GIN's and ESAN's practice, which reports the
+        best epoch of the mean validation curve. ``validation="next"`` holds out the following fold instead, so that the test
         fold chooses nothing.
         """
-        if validation not in ("test", "next"):
+        if validation not in ("test", "next") and not (validation is None and self.splits is not None):
             raise ValueError(f"Expected validation to be 'test' or 'next', got {validation!r}")
         folds = self.num_folds
         if not 0 <= fold < folds:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from enfa.datasets.known import dataset_file, is_table
 from enfa.datasets.npz.read import Need
 from enfa.datasets.one_graph import OneGraph
 from enfa.datasets.own import BadRow
+from enfa.datasets.scale import mean_and_std
 from enfa.edits import Policy, Subsample
 from enfa.edits.policies import policy_from
 from enfa.nn.bag import ShardedDataset, trace
@@ -56,6 +57,16 @@ class Problem:
             data.task, data.metric, data.num_outputs, data.in_channels, data.edge_channels, data.level,
             directed=data.directed, **listed,
         )  # fmt: skip
+
+    def standardised(self, data: Benchmark, train: np.ndarray) -> Problem:
+        """With mean and deviation of the training graphs' numbers, in which a run learns those of a file of one's own."""
+        chosen = train
+        if data.level == "node":
+            of = np.repeat(np.arange(len(data)), [graph.num_nodes or 0 for graph in data.graphs])
+            chosen = np.flatnonzero(np.isin(of, train))
+        names = data.targets or [f"column {k} of y" for k in range(data.num_outputs)]
+        mean, std = mean_and_std(data.name, names, data.labels[chosen], data.level)
+        return replace(self, mean=mean.tolist(), std=std.tolist())
 
     @property
     def needs(self) -> tuple[Need, ...]:

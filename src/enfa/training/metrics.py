@@ -30,14 +30,16 @@ def in_units(metric: str, std: Sequence[float] | None, targets: Sequence[str] | 
 
     >>> in_units("mae", [2.0], ["logp"])(0.25)
     ' standard deviations, which is 0.5 in units of logp'
+    >>> in_units("mse", [2.0], None)(0.25)
+    ' squared standard deviations, which is 1 in units of y²'
     """
     if std is None or metric not in LOWER:
         return lambda score: ""
     of = "standard deviations" if metric == "mae" else "squared standard deviations"
-    if len(std) > 1 or targets is None:
+    if len(std) > 1:
         return lambda score: f" {of}"
-    power = 1 if metric == "mae" else 2
-    return lambda score: f" {of}, which is {score * std[0] ** power:.4g} in units of {targets[0]}" + "²" * (power - 1)
+    power, name = 1 if metric == "mae" else 2, targets[0] if targets else "y"
+    return lambda score: f" {of}, which is {score * std[0] ** power:.4g} in units of {name}" + "²" * (power - 1)
 
 
 def labelled(metric: str, std: Sequence[float] | None) -> str:

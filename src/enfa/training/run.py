@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -109,7 +109,11 @@ class Prepared:
 
     module: TrainingModule
     batches: Batches
-    validates_on_test: bool
+    validated_on: str  # as a record says it
+
+    @property
+    def validates_on_test(self) -> bool:
+        return self.validated_on == "test fold"
 
 
 def prepare(
@@ -118,10 +122,12 @@ def prepare(
     weights: nn.Module | None = None,
     data: Benchmark | None = None,
     parts: Parts | None = None,
+    trained: Problem | None = None,
 ) -> Prepared:
     """``weights``: the model whose weights are to fit in, which may know of more categories than the data have.
 
-    ``data`` is the config's dataset, where it has been read already.
+    ``data`` is the config's dataset, where it has been read already. ``trained``: what a checkpoint says that is to be gone on
+    with, or tested, whose mean and deviation of numbers are kept.
     """
     parts = Parts() if parts is None else parts
     with parts.timed("import"):
@@ -140,12 +146,17 @@ def prepare(
         if not len(graphs):
             raise ValueError(f"{data.name}: the split {part!r} of fold {config.fold} is empty")
     problem = Problem.of(data) if weights is None else fitted(Problem.of(data), weights)
-    module = TrainingModule(config, problem)
+    scales = config.dataset.endswith(".npz") and problem.task == "regression"  # a CSV file's are standardised as they are read
+    if scales and trained is not None:
+        problem = replace(problem, mean=trained.mean, std=trained.std)
+    elif scales:
+        problem = problem.standardised(data, split["train"])
+    module = TrainingModule(config, problem, scales)
     module.parts = parts
     with parts.timed("compile"):
         compiled = compile_for(config, data.graphs, module.model, progress, data.level)
-    tests = data.splits is None and config.validation == "test"
-    return Prepared(module, Batches(config, compiled, split), tests)
+    validated_on = f"{config.validation} fold" if data.splits is None else "valid"
+    return Prepared(module, Batches(config, compiled, split), validated_on)
 
 
 def _prepare_roots(config: Config, progress: bool, weights: nn.Module | None, parts: Parts) -> Prepared:
@@ -161,7 +172,7 @@ def _prepare_roots(config: Config, progress: bool, weights: nn.Module | None, pa
     with parts.timed("compile"):
         compiled, about = compile_roots(config, data.graph, data.pairs, module.model, progress)
     labels, split = labels_of_roots(data, about)
-    return Prepared(module, Batches(config, compiled, split, labels), False)
+    return Prepared(module, Batches(config, compiled, split, labels), "valid")
 
 
 def _logger(folder: Path) -> Any:
@@ -277,7 +288,8 @@ def _fit(
     if not on_gpu(config):
         keep_memory()
     weights = None if config.init is None else load(last if resume else config.init)
-    run = prepare(config, progress, weights, data, parts)
+    trained = None if checkpoint is None else Problem(**checkpoint["enfa"]["problem"])
+    run = prepare(config, progress, weights, data, parts, trained)
     if not started_by_another():
         tell_unread(config, run.module.problem.edge_channels)
     if checkpoint is not None:
@@ -308,14 +320,14 @@ def _fit(
     if not trainer.is_global_zero:
         return None
     late = deadline is not None and time.monotonic() > deadline and stopped is None
-    record = Record.of(config, run.module, test, seconds, hardware(trainer.strategy.root_device), late)
+    record = Record.of(config, run.module, test, seconds, hardware(trainer.strategy.root_device), late, run.validated_on)
     write_json(folder / "result.json", record.to_dict())
     return record
 
 
 def fit_few(config: Config, data: Benchmark) -> None:
     """Train on other data than the config's, without a record."""
-    run = prepare(config, data=data)
+    run = prepare(config, data=data, trained=Problem.of(data))  # few graphs may have no number for some target
     with _quietly():
         trainer = _trainer(config, run.module.problem.metric, folder_of(config), False, None)
         trainer.fit(run.module, run.batches)
@@ -334,7 +346,8 @@ def evaluate(config: Config, checkpoint: str | Path | None = None, part: str = "
     data = open_benchmark(config) if config.level == "graphs" else None
     if of_same_name or (now is not None and before == now):  # the same file may be named in two ways
         check_same_split(path, found, config, data is not None and data.splits is not None)
-    run = prepare(config, progress, None if config.init is None else load(path), data)
+    trained = Problem(**found["enfa"]["problem"])
+    run = prepare(config, progress, None if config.init is None else load(path), data, trained=trained)
     check_same_model(path, found, config, run.module.problem)
     check_weights(path, found, run.module)
     run.batches.split = {**run.batches.split, "test": run.batches.split[part]}

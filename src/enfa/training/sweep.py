@@ -13,6 +13,7 @@ from enfa.graphs.numbers import how_many
 from enfa.training.attempt import attempt
 from enfa.training.build import open_benchmark
 from enfa.training.loop.graphed import workers
+from enfa.training.metrics import lower_is_better
 from enfa.training.one_graph import open_one_graph
 from enfa.training.results.collect import Results
 from enfa.training.results.record import Record
@@ -73,8 +74,19 @@ def plan_jobs(
                 if not 0 <= fold < counts[key]:
                     raise ValueError(f"{config.dataset} has folds 0 to {counts[key] - 1}, got fold {fold}")
                 if not of.has(fold, seed):
+                    _check_units(of)
                     jobs.append(Job(replace(config, fold=fold, seed=seed), of))
     return jobs, results
+
+
+def _check_units(of: Results) -> None:
+    """Refuse to put errors in deviations beside those in other units, from before numbers of .npz files were standardised."""
+    own = of.config.dataset.endswith(".npz") and of.config.level == "graphs"
+    if own and any(lower_is_better(r.metric) and r.std is None for r in of.records):
+        raise ValueError(
+            f"{of.path} holds runs of a version that standardised no numbers of .npz files, and runs of this one would have "
+            f"scores in other units: set name=... to keep both"
+        )
 
 
 def _processes(count: int) -> ProcessPoolExecutor:

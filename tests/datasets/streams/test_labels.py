@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -28,16 +29,43 @@ def test_yes_and_no_are_what_training_takes_them_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize("skip_bad", [False, True])
 def test_other_words_are_refused_and_never_left_out(tmp_path: Path, skip_bad: bool) -> None:
     stream = SmilesStream(_file(tmp_path, ["", "high", "low"]), ["toxic"], skip_bad=skip_bad)
-    said = r"a\.csv, line 3: expected numbers, yes/no or blanks in the column 'toxic', got 'high'; .* out for a word there"
+    said = r"a\.csv, line 3: expected numbers, yes/no or blanks in the column 'toxic', got 'high', .* no line out for a class"
     with pytest.raises(ValueError, match=said):
         list(stream.lines())
 
 
-@pytest.mark.parametrize(("values", "got"), [(["yes", "1", "2.5"], "'yes' and '2.5'"), (["2.5", "0", "no"], "'no' and '2.5'")])
-def test_numbers_and_words_in_one_column_are_refused(tmp_path: Path, values: list[str], got: str) -> None:
-    stream = SmilesStream(_file(tmp_path, values), ["toxic"], skip_bad=True)
-    with pytest.raises(ValueError, match=f"line 4: expected either numbers or yes/no in the column 'toxic', got {got}"):
-        list(stream.lines())
+MIXED = [
+    ["0.5", "1.5", ">10", "", "2.5"], ["1", "0", "maybe", "no"], ["yes", "1", "2.5"], ["2.5", "0", "no"],
+    ["yes", "no", "unsure"], ["3", "1", "2", "many"], ["2.5", "high", "low"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("values", MIXED, ids=",".join)
+def test_the_same_lines_are_left_out_as_for_training(tmp_path: Path, values: list[str]) -> None:
+    """Or, of classes, the column is refused: their numbers are those of all lines together."""
+    pytest.importorskip("rdkit", reason="rdkit is not installed")
+    file, counts = _file(tmp_path, values), values[0] == "3"
+    trained = read_labels({"toxic": values}, "regression" if counts else "auto")
+    stream = SmilesStream(file, ["toxic"], skip_bad=True)
+    if trained.task == "multiclass":
+        with pytest.raises(ValueError, match=r"expected numbers, yes/no or blanks .* which are classes to enfa train"):
+            list(stream)
+        return
+    assert len(trained.wrong) == 1
+    kept = [row for row in range(len(values)) if row != trained.wrong[0][0]]
+    found = list(stream)
+    assert [graph.line for graph in found] == [row + 2 for row in kept]
+    assert [repr(graph.y.item()) for graph in found] == [repr(float(trained.y[row, 0])) for row in kept]
+    with pytest.raises(
+        ValueError, match=re.escape(f"a.csv, line {trained.wrong[0][0] + 2}: {trained.wrong[0][1]}; --skip-bad")
+    ):
+        list(SmilesStream(file, ["toxic"]))
+
+
+def test_decimal_commas_are_refused_as_for_training(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("smiles;toxic\nCCO;0,5\nCCO;1,25\nCCO;2\n")
+    with pytest.raises(ValueError, match=r"a\.csv: Expected numbers with a decimal point in the column 'toxic', got '0,5'$"):
+        list(SmilesStream(tmp_path / "a.csv", ["toxic"], skip_bad=True).lines())
 
 
 @pytest.mark.parametrize("text", ["inf", "-Infinity", "-nan", "1e400", "1e39"])

@@ -103,6 +103,13 @@ class ShardedDataset:
             self._y = torch.from_numpy(np.concatenate(found))
         return self._y
 
+    def single_node(self, graph: int) -> bool:
+        """Whether a graph has one node only. Its shard is looked into."""
+        number = int(self.windows.shard(np.array([graph]))[0])
+        (nodes,) = self.shards.arrays(number, "sources.node_ptr", "graphs.node_ptr").values()  # of whichever plans it has
+        place = graph - int(self.windows.ptr[number])
+        return int(nodes[place + 1] - nodes[place]) == 1
+
     def rows_per_graph(self) -> np.ndarray:
         """See :meth:`enfa.CompiledDataset.rows_per_graph`. All shards are read, once."""
         if self._rows is None:

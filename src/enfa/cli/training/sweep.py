@@ -21,6 +21,10 @@ def sweep(
         list[str],
         typer.Argument(metavar="CONFIG... [KEY=VALUE]...", help="YAML files, and settings that replace theirs."),
     ],
+    target: Annotated[
+        list[str] | None,
+        typer.Option(help="A column to learn; may be given several times.", show_default="the one other column"),
+    ] = None,
     folds: Annotated[str | None, typer.Option(help="Which folds, such as 0-9.", show_default="all")] = None,
     seeds: Annotated[str, typer.Option(help="Which seeds, such as 0-4.")] = "0",
     jobs: Annotated[int, typer.Option(min=1, help="Runs at a time, one CPU thread each.")] = 1,
@@ -40,7 +44,8 @@ def sweep(
         raise ValueError("Expected at least one config file, got none")
     if results.exists() and not results.is_dir():
         raise ValueError(f"Expected --results to be a folder, got the file {results}")
-    made = [config_of(Path(file), overrides) for file in files]
+    options = {"targets": target} if target else {}
+    made = [config_of(Path(file), overrides, **options) for file in files]
     groups = {group for config in made for group in groups_of(config)}
     begin(*groups)
     from enfa.training.results.table import terminal_table  # and PyTorch, which no mistake above had to wait for

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from enfa.ahead import begin
 from enfa.cli.training.imports import import_training
-from enfa.cli.training.settings import EPILOG, config_of
+from enfa.cli.training.settings import EPILOG, config_of, file_of_run
 from enfa.cli.training.telling import Telling, outlast_readers
 from enfa.graphs.names import unknown
 from enfa.training.results.parts import Parts
@@ -30,7 +30,8 @@ def train(
     config: Annotated[
         Path,
         typer.Argument(
-            help="A YAML file of settings, a .csv file of molecules, or an .npz file of graphs.", show_default=False
+            help="A YAML file of settings, a .csv file of molecules, an .npz file of graphs, or a run's folder to --resume.",
+            show_default=False,
         ),
     ],
     overrides: Annotated[
@@ -67,8 +68,13 @@ def train(
         options["skip_bad"] = True
     if task in ("nodes", "links"):
         options["level"] = options.pop("task")
-    settings, console = config_of(config, overrides, **options), Console()
+    settings, console = config_of(file_of_run(config), overrides, **options), Console()
     folder = folder_of(settings)
+    if config.is_dir() and resume and folder.resolve() != config.resolve():
+        raise ValueError(
+            f"{config} holds the settings of a run in {folder}: Expected the working directory it was begun in, or, if it was "
+            f"moved, out=FOLDER and name=NAME of now"
+        )
     outlast_readers()
     if ensemble is None:
         check_place(settings, resume)

@@ -17,6 +17,7 @@ from enfa.datasets.own.labels import Asked, Labels, read_labels
 from enfa.datasets.own.molecule_rows import read_molecules, smiles_column
 from enfa.datasets.own.split import at_random, by_scaffold, column_of, part_of
 from enfa.datasets.own.table import Table, listed, read_table
+from enfa.datasets.scale import mean_and_std
 
 __all__ = ["CsvMolecules", "from_csv", "read_csv"]
 
@@ -149,7 +150,7 @@ def _benchmark(path: Path, found: CsvMolecules, metric: Metric | None) -> Benchm
     assert labels is not None and y is not None and splits is not None
     mean = std = None
     if labels.task == "regression":
-        mean, std = _scale(path, labels.targets, y[splits["train"]])
+        mean, std = mean_and_std(str(path), labels.targets, y[splits["train"]], "molecule")
         metric = metric or "mae"
         if metric not in REGRESSION:
             raise ValueError(f"{path}: the metric {metric} is for yes/no tasks and classes, got numbers")
@@ -162,15 +163,6 @@ def _benchmark(path: Path, found: CsvMolecules, metric: Metric | None) -> Benchm
     if data.task == "binary" and data.metric != "accuracy":
         _check_both(path, data)
     return replace(data, classes=labels.classes, elements=elements_of([found.graphs[k] for k in splits["train"]]))
-
-
-def _scale(path: Path, targets: Sequence[str], y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and deviation of the training molecules' numbers; a deviation of 1 where all are the same."""
-    for place, name in enumerate(targets):
-        if np.isnan(y[:, place]).all():
-            raise ValueError(f"{path}: Expected at least one training molecule with a number for {name!r}, got none")
-    std = np.nanstd(y, axis=0)
-    return np.nanmean(y, axis=0), np.where(std > 0, std, 1.0)
 
 
 def _check_both(path: Path, data: Benchmark) -> None:

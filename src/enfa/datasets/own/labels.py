@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from enfa.datasets.benchmark import Task
 
-__all__ = ["Asked", "Labels", "read_labels"]
+__all__ = ["BLANK", "Asked", "Labels", "kind_of", "read_label", "read_labels"]
 
 Asked = Literal["auto", "classification", "regression"]
 BLANK = frozenset({"", "na", "n/a", "nan", "null"})
@@ -48,26 +48,24 @@ def read_labels(columns: Mapping[str, Sequence[str]], task: Asked = "auto") -> L
     >>> read_labels({"colour": ["red", "blue", "red"]}).classes
     ('blue', 'red')
     """
-    kinds = {name: _kind(name, values, task) for name, values in columns.items()}
+    kinds = {name: kind_of(name, values, task) for name, values in columns.items()}
     chosen = _chosen(columns, kinds, task)
     if chosen == "multiclass":
         ((name, values),) = columns.items()
         return _classes(name, values, words=kinds[name] == "words")
-    read = _answer if chosen == "binary" else _number
     y, wrong = np.full((len(next(iter(columns.values()))), len(columns)), np.nan), []
     for place, (name, values) in enumerate(columns.items()):
         for row, text in enumerate(values):
-            if text.lower() not in BLANK:
-                found = read(text)
-                if found is None:
-                    expected = "yes or no (1 or 0)" if chosen == "binary" else "a number"
-                    wrong.append((row, f"Expected {name} to be {expected} or blank, got {text!r}"))
-                else:
-                    y[row, place] = found
+            found = read_label(name, text, chosen == "binary")
+            if isinstance(found, str):
+                wrong.append((row, found))
+            else:
+                y[row, place] = found
     labels = Labels(chosen, y, tuple(columns), None, wrong)
     if len(columns) == 1 and len(np.unique(y[labels.measured])) < 2:
         only = next(iter(columns))
-        said = sorted({text for text in columns[only] if text.lower() not in BLANK and read(text) is not None})
+        of = {text: read_label(only, text, chosen == "binary") for text in columns[only] if text.lower() not in BLANK}
+        said = sorted(text for text, found in of.items() if not isinstance(found, str))
         raise ValueError(f"Expected {only!r} to have at least two different values to learn from, got {said}")
     return labels
 
@@ -84,26 +82,50 @@ def _number(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _kind(name: str, values: Sequence[str], task: Asked) -> str:
-    """What a column holds: "answers", "counts" (few whole numbers), "numbers" or "words"."""
-    there = [text for text in values if text.lower() not in BLANK]
+def read_label(name: str, text: str, answers: bool) -> float | str:
+    """The label that a text of a column is, of ``answers`` or of numbers, NaN where it is blank; or why it is none, and its
+    row a bad one. Shared by what reads a whole table and what reads it line by line."""
+    if text.lower() in BLANK:
+        return math.nan
+    found = _answer(text) if answers else _number(text)
+    if found is None:
+        return f"Expected {name} to be {'yes or no (1 or 0)' if answers else 'a number'} or blank, got {text!r}"
+    return found
+
+
+def kind_of(name: str, values: Iterable[str], task: Asked = "auto") -> str:
+    """What a column holds: "answers", "counts" (few whole numbers), "numbers" or "words". Each text is looked at once, and
+    none is kept."""
+    there = numbers = answers = commas = 0
+    first = ""  # of those with a comma
+    different: set[float] = set()  # of the numbers, until they are no few
+    all_whole = True
+    for text in values:
+        if text.lower() in BLANK:
+            continue
+        there += 1
+        answers += _answer(text) is not None
+        value = _number(text)
+        if value is not None:
+            numbers += 1
+            all_whole &= value == int(value)
+            if len(different) <= FEW:
+                different.add(value)
+        elif COMMA.fullmatch(text):
+            commas, first = commas + 1, first or text
     if not there:
         raise ValueError(f"Expected at least one label in the column {name!r}, got blanks only")
-    if all(_answer(text) is not None for text in there):
+    if answers == there:
         return "answers"
-    numbers = [value for text in there if (value := _number(text)) is not None]
-    commas = [text for text in there if COMMA.fullmatch(text)]
     # no classes, each with a row or two
-    if task != "classification" and commas and 2 * (len(numbers) + len(commas)) >= len(there) > 2 * len(numbers):
-        raise ValueError(
-            f"Expected numbers with a decimal point in the column {name!r}, got {commas[0]!r} (classes: --task classification)"
-        )
-    if 2 * len(numbers) < len(there):  # a word among many numbers is a bad row, not a class
+    if task != "classification" and commas and 2 * (numbers + commas) >= there > 2 * numbers:
+        hint = " (classes: --task classification)" if task == "auto" else ""
+        raise ValueError(f"Expected numbers with a decimal point in the column {name!r}, got {first!r}{hint}")
+    if 2 * numbers < there:  # a word among many numbers is a bad row, not a class
         return "words"
-    if set(numbers) <= {0.0, 1.0}:
+    if different <= {0.0, 1.0}:
         return "answers"
-    few = len(set(numbers)) <= FEW and all(value == int(value) for value in numbers)
-    return "counts" if few else "numbers"
+    return "counts" if len(different) <= FEW and all_whole else "numbers"
 
 
 def _chosen(columns: Mapping[str, Sequence[str]], kinds: dict[str, str], task: Asked) -> Task:

@@ -26,10 +26,11 @@ class SmilesStream:
     the first word of every line.
 
     ``labels`` names columns of numbers, or of yes and no (1 and 0), of which each molecule's ``y`` [1, T] is made; a blank is
-    NaN, "not measured". Other words are refused, and a line with a number that is not finite cannot be read.
+    NaN, "not measured". Another word, or a number that is not finite, makes a line that cannot be read, as it does for
+    :func:`enfa.datasets.from_csv`; a column of mostly words, which are classes there, is refused.
     The graphs are those of :func:`enfa.datasets.from_smiles`; :func:`enfa.compile` makes them in its workers. The first line
-    that cannot be read is refused; with ``skip_bad`` all such are left out, though none for a word as its label, and the
-    attribute ``line`` of each graph is the number of its line, counted from 1.
+    that cannot be read is refused; with ``skip_bad`` all such are left out, and the attribute ``line`` of each graph is the
+    number of its line, counted from 1.
     """
 
     def __init__(self, path: str | Path, labels: Sequence[str] = (), skip_bad: bool = False) -> None:
@@ -58,7 +59,7 @@ class SmilesStream:
                     if (times := [one.lower() for one in given].count(name.lower())) > 1:
                         raise ValueError(f"{self.path}: expected one column {name!r}, got {times}")
                 columns = [names[name.lower()] for name in self.labels]
-                labels = LineLabels(self.path, columns)
+                labels = LineLabels(self.path, columns, self._texts)
                 for row in rows:
                     values: list[float] | ValueError
                     if None in row or None in row.values():  # more cells than the header, or fewer: which is which?
@@ -68,6 +69,11 @@ class SmilesStream:
                     yield (rows.line_num, (row[names[molecules]] or "").strip(), values)
         except UnicodeDecodeError as error:
             raise ValueError(f"{self.path} is not a text file of SMILES strings") from error
+
+    def _texts(self, column: str) -> Iterator[str]:
+        """Of a column of the table, in another pass over the file."""
+        with self.path.open(encoding="utf-8-sig", newline="") as file:
+            yield from ((row[column] or "").strip() for row in csv.DictReader(file, delimiter=delimiter_of(file)))
 
     def raw_blocks(self, sizes: Iterable[int]) -> Iterator[list[Line]]:
         """Lines of the given numbers of molecules, the last block maybe smaller; with ``skip_bad``, a block of which no line

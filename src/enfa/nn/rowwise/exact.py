@@ -66,7 +66,10 @@ def _normed(
     _check(input, weight, bias, *(running or ())[:2])
     total = input.bag.tables[input.number].total if copies is None else _total(input, copies)
     if total == 1:
-        raise ValueError(f"Expected more than 1 of the {input.kind} to compute BatchNorm statistics, got 1")
+        raise ValueError(
+            f"Expected more than 1 of the {input.kind} to compute BatchNorm statistics, got 1: put another graph into the "
+            f"batch (another batch_size, or drop_last=True), or take a norm without statistics (norm='layer')"
+        )
     if total == 0 and running is not None:  # PyTorch's own counts the call, and leaves its statistics as they are
         if running[2] is not None:
             running[2].add_(1)

@@ -51,9 +51,17 @@ class TrainingModule(pl.LightningModule):
     uninterrupted one draws. All ranks draw the same: dropout between layers keeps a row, or does not, wherever it is.
     """
 
-    def __init__(self, config: Config, problem: Problem) -> None:
+    label_mean: Tensor | None
+    label_std: Tensor | None
+
+    def __init__(self, config: Config, problem: Problem, scales: bool = False) -> None:
+        """``scales``: labels are as they stand in a file, and are to be standardised here, so that what is compiled is the same
+        for all folds, which have other training graphs."""
         super().__init__()
         self.config, self.problem = config, problem
+        for name, values in (("label_mean", problem.mean), ("label_std", problem.std)):
+            found = None if values is None or not scales else torch.tensor(values, dtype=torch.float64)
+            self.register_buffer(name, found, persistent=False)  # the problem has them
         self.model = make_model(config, problem)
         self._frozen = tuple(frozen_modules(self.model, config.freeze))
         for module in self._frozen:
@@ -114,6 +122,12 @@ class TrainingModule(pl.LightningModule):
         """
         return self.mean_loss(self.model(plan), self.labels_of(plan))
 
+    def _scaled(self, y: Tensor) -> Tensor:
+        """Labels in the units in which the model learns."""
+        if self.label_mean is None or self.label_std is None:
+            return y
+        return ((y.double() - self.label_mean) / self.label_std).to(y.dtype)
+
     def labels_of(self, plan: Plan) -> Tensor:
         """A row for each output: of graphs or nodes, or of the nodes that subgraphs have as their roots."""
         assert plan.y is not None
@@ -126,7 +140,7 @@ class TrainingModule(pl.LightningModule):
 
     def mean_loss(self, logits: Tensor, y: Tensor) -> Tensor:
         logits = logits.float() if logits.dtype in (torch.bfloat16, torch.float16) else logits
-        total, count = summed_loss(logits, y, self.problem.task, self.loss_name)
+        total, count = summed_loss(logits, self._scaled(y), self.problem.task, self.loss_name)
         if self._sums is None or self._sums.device != total.device:
             self._sums = torch.zeros(2, dtype=torch.float64, device=total.device)
         self._sums += torch.stack([total.detach().double(), count.double()])
@@ -217,7 +231,7 @@ class TrainingModule(pl.LightningModule):
 
     def validation_step(self, batch: Batch, _: int) -> None:
         if isinstance(batch, Plan):
-            self.valid_score.update(self.model(batch), self.labels_of(batch))
+            self.valid_score.update(self.model(batch), self._scaled(self.labels_of(batch)))
             return
         if self._forward is None:
             self._forward = GraphedForward(self.model, autocast=self._mixed)
@@ -230,7 +244,7 @@ class TrainingModule(pl.LightningModule):
         if self._found:  # once for all batches: every update of a metric waits for the device
             y = self.labels[torch.from_numpy(np.concatenate(self._of))]
             logits = torch.cat(self._found)
-            self.valid_score.update(logits, y.to(logits.device))
+            self.valid_score.update(logits, self._scaled(y.to(logits.device)))
             self._found, self._of = [], []
         self._valid = float(self.valid_score.compute())
         self.valid_score.reset()
@@ -244,7 +258,7 @@ class TrainingModule(pl.LightningModule):
 
     def test_step(self, plan: Plan, _: int) -> None:
         with torch.autocast(self.device.type, self._mixed or torch.bfloat16, enabled=self._mixed is not None):
-            self.test_score.update(self.model(plan), self.labels_of(plan))
+            self.test_score.update(self.model(plan), self._scaled(self.labels_of(plan)))
 
     def on_test_epoch_end(self) -> None:
         self.log("test/score", float(self.test_score.compute()), sync_dist=True)

@@ -21,9 +21,10 @@ def record_of(config: Config) -> Record | None:
         return None
     try:
         record = Record.from_dict(json.loads(path.read_text(encoding="utf-8")))
+        there = Config.make(record.config)  # also as an earlier version has written them
     except (ValueError, TypeError, KeyError):  # damaged: the checkpoint has what it takes to make it again
         return None
-    if record.config != config.to_dict():
+    if there != config:
         return None
     check_same_data(path, record.data, fingerprint(config), config)
     return record

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Record", "hardware"]
 
-NEW = ("parts", "data", "std", "targets")  # what older files lack
+NEW = ("parts", "data", "std", "targets", "validated_on")  # what older files lack
 
 
 def hardware(device: torch.device) -> str:
@@ -56,9 +56,13 @@ class Record:
     data: str | None = None  # fingerprint of the file that was learnt from, where it is one's own
     std: list[float] | None = None  # of numbers that were standardised, so that errors are in these
     targets: list[str] | None = None
+    validated_on: str | None = None  # "test fold", "next fold", or "valid": a part that the split has for it
 
     @classmethod
-    def of(cls, config: Config, module: TrainingModule, test: float | None, seconds: float, where: str, late: bool) -> Record:
+    def of(
+        cls, config: Config, module: TrainingModule, test: float | None, seconds: float, where: str, late: bool,
+        validated_on: str,
+    ) -> Record:  # fmt: skip
         from enfa import __version__
 
         score = [row["score"] for row in module.curve]
@@ -75,6 +79,7 @@ class Record:
             config.to_dict(), config.seed, config.fold, metric, ended, len(score),
             [row["loss"] for row in module.curve], score, best, score[best], test, __version__, torch.__version__, where,
             round(seconds, 1), module.parts.to_dict(), module.data, module.problem.std, module.problem.targets,
+            validated_on,
         )  # fmt: skip
 
     @classmethod

@@ -65,8 +65,10 @@ class Config:
     use_node_attr: bool = _setting("read the continuous node attributes of a TU dataset or .npz file too", False)
     fold: int = _setting("which fold is tested", 0)
     fold_seed: int = _setting("which drawing of the folds", 0)
-    validation: Literal["test", "next"] = _setting(
-        "with folds: 'test' validates on the test fold (GIN's and ESAN's practice), 'next' on the fold after it", "test"
+    validation: Literal["test", "next"] | None = _setting(
+        "with folds: 'test' validates on the test fold (GIN's and ESAN's practice), 'next' on the fold after it; a .csv file, "
+        "nodes and links have a part to validate on, and null here",
+        "test",
     )
 
     model: str = _setting(f"which model: {', '.join(MODELS)}", "ds")
@@ -160,6 +162,10 @@ class Config:
                 real(name, getattr(self, name), **limits)
         check_file_name("name", self.name)
         _check_of_tables(self)
+        if is_table(self.dataset) or self.level != "graphs":
+            object.__setattr__(self, "validation", None)  # also of files from when 'test' stood there, and was not done
+        elif self.validation is None:
+            raise ValueError(f"Expected validation to be test or next for {self.dataset}, got null")
         if self.threads is not None and self.threads < 1:
             raise ValueError(f"Expected threads >= 1, or null for as many as there are cores, got {self.threads}")
         if self.model not in MODELS:
