@@ -19,7 +19,7 @@ def _channels(values: Any) -> Any:
     return values.shape[1] if values.dtype.kind == "f" else [int(column.max(initial=0)) + 1 for column in values.T]
 
 
-def model_class(name: str, graphs: GraphSet, policy: Policy, width: int = 12, outputs: int = 16) -> Callable[[int], nn.Module]:
+def model_class(name: str, graphs: GraphSet, policy: Policy, width: int = 12) -> Callable[[int], nn.Module]:
     """Number of layers -> a model that reads what graphs and policy offer: edges, too, where they say something.
 
     A width of 12 suits every model: attention has heads that must be of one size.
@@ -33,4 +33,4 @@ def model_class(name: str, graphs: GraphSet, policy: Policy, width: int = 12, ou
         options["edge_channels"] = None if graphs.edge_attr is None else _channels(graphs.edge_attr)
         options["edge_mark_channels"] = policy.edge_mark_channels
     made: Callable[..., nn.Module] = MODELS[name]
-    return lambda layers: made(_channels(graphs.x), width, outputs, layers, **options)
+    return lambda layers: made(_channels(graphs.x), width, 16, layers, **options)

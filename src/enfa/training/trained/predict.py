@@ -31,7 +31,7 @@ def read_smiles(path: Path, column: str | None = None, given: str | None = None)
     return table.column(smiles_column(table, given or (column if column in table.columns else None)))
 
 
-def read_graphs(path: Path, use_node_attr: bool = False, needs: Sequence[Need] = ()) -> tuple[list[Data], list[str] | None]:
+def read_graphs(path: Path, use_node_attr: bool, needs: Sequence[Need]) -> tuple[list[Data], list[str] | None]:
     """The graphs of an ``.npz`` file, or of a file of SMILES strings together with these. ``needs``: of ``graphs_from_npz``."""
     if not path.is_file():
         raise FileNotFoundError(f"There is no input file {path}")
