@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from enfa.batch.batches import Batches
 from enfa.batch.dataset import CompiledDataset
-from enfa.batch.loader import Batches
 from enfa.batch.sent import Sending, received
 from enfa.plan.derived.prepare import Needs, prepare
 from enfa.plan.table import Plan

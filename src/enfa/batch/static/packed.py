@@ -14,7 +14,8 @@ import numpy as np
 from torch import Tensor, nn
 
 from enfa.ahead import ready
-from enfa.batch.loader import Batches, default_workers
+from enfa.batch.batches import Batches
+from enfa.batch.loader import default_workers
 from enfa.batch.shards.dataset import Compiled, ShardedDataset
 from enfa.batch.static.buckets import Buckets
 from enfa.batch.static.padding import Bucket
