@@ -74,10 +74,7 @@ def _molecules(source: Path, unread: Path, metric: str | None, options: dict[str
     def report(bad: list[BadRow], unlabelled: int) -> None:
         say(bad, unread, unlabelled)
 
-    try:
-        found = read_csv(source, report=report, **options)
-    except ImportError as error:  # rdkit is an extra
-        raise ValueError(str(error)) from error
+    found = read_csv(source, report=report, **options)
     told: dict[str, Any] = {
         "in_channels": ATOM_CHANNELS,
         "edge_channels": BOND_CHANNELS,
@@ -94,9 +91,6 @@ def _molecules(source: Path, unread: Path, metric: str | None, options: dict[str
 
 
 def _records(source: Path, unread: Path, metric: str | None, skip_bad: bool) -> tuple[list[Any], dict[str, Any]]:
-    try:
-        found = read_records(source, skip_bad)
-    except ImportError as error:  # pyarrow is an extra
-        raise ValueError(str(error)) from error
+    found = read_records(source, skip_bad)
     say(found.bad, unread)
     return found.graphs, {"splits": found.splits, "level": found.level, "metric": metric}

@@ -38,10 +38,7 @@ def read_graphs(path: Path, use_node_attr: bool, needs: Sequence[Need]) -> tuple
     if path.suffix == ".npz":
         return graphs_from_npz(path, use_node_attr=use_node_attr, needs=needs), None
     smiles = read_smiles(path)
-    try:
-        return from_smiles(smiles), smiles
-    except ImportError as error:  # rdkit is an extra
-        raise ValueError(str(error)) from error
+    return from_smiles(smiles), smiles
 
 
 @dataclass(frozen=True)
