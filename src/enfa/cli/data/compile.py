@@ -11,11 +11,11 @@ from rich.console import Console
 
 from enfa.batch.shards.manifest import Manifest
 from enfa.batch.shards.stream import SIZE, Block, Deferred, blocks, shard_sizes
-from enfa.cli.choices import policy_of, words
+from enfa.cli.choices import PolicyName, Root, policy_of, words
 from enfa.cli.training.bad_rows import opened
 from enfa.cli.training.settings import config_of
 from enfa.datasets import stream
-from enfa.edits import POLICIES, Policy
+from enfa.edits import Policy
 from enfa.graphs.names import unknown
 from enfa.graphs.numbers import how_many
 from enfa.nn.bag import compile as compile_dataset
@@ -45,9 +45,7 @@ def compile(
     overrides: Annotated[
         list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Settings that replace the config's.")
     ] = None,
-    policy: Annotated[
-        str, typer.Option(help=f"One of {', '.join(POLICIES)}; parameters as in ego_nets:hops=2.")
-    ] = "node_marking",
+    policy: PolicyName = "node_marking",
     model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "ds",
     layers: Annotated[int, typer.Option(min=1, help="Message-passing layers.")] = 4,
     conv: Annotated[str | None, typer.Option(help="gin, gine, graphconv or gcn, or what else the model takes.")] = None,
@@ -63,9 +61,7 @@ def compile(
     ] = None,
     labels: Annotated[str, typer.Option(help="The former name of --target: columns with commas between them.")] = "",
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out lines of molecules that cannot be read.")] = False,
-    root: Annotated[
-        Path, typer.Option(envvar="ENFA_DATA", help="Folder of raw data, which may be downloaded, or of NAME.npz.")
-    ] = Path("data"),
+    root: Root = Path("data"),
     progress: Annotated[bool, typer.Option(help="Show a progress bar.")] = True,
 ) -> None:
     """Compile a dataset of any size, shard by shard, into a folder: of a config, what enfa train reads with shards=FOLDER;
