@@ -11,7 +11,7 @@ from enfa.graphs import GraphSet
 from enfa.graphs.names import unknown
 from enfa.nn.models.registry import MODELS
 
-__all__ = ["MODELS", "model_class"]
+__all__ = ["model_class"]
 
 
 def _channels(values: Any) -> Any:

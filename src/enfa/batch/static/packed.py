@@ -15,7 +15,6 @@ from torch import Tensor, nn
 
 from enfa.ahead import ready
 from enfa.batch.batches import Batches
-from enfa.batch.loader import default_workers
 from enfa.batch.shards.dataset import Compiled, ShardedDataset
 from enfa.batch.static.buckets import Buckets
 from enfa.batch.static.padding import Bucket
@@ -25,7 +24,7 @@ from enfa.batch.static.writing import Writer, lean_plan
 from enfa.plan.derived.prepare import Needs
 from enfa.plan.table import Plan
 
-__all__ = ["Packed", "PackedLoader", "check_outputs", "default_workers"]
+__all__ = ["Packed", "PackedLoader", "check_outputs"]
 
 T = TypeVar("T")
 SAMPLES = 48

@@ -18,7 +18,7 @@ from enfa.nn.models.pretrained import Saved
 from enfa.nn.ops.linear import through
 from enfa.nn.rowwise.rows import Rows
 
-__all__ = ["JKS", "READOUTS", "SubgraphGNN", "SubgraphLayer", "check_edges", "embedding_gine"]
+__all__ = ["SubgraphGNN", "SubgraphLayer", "check_edges", "embedding_gine"]
 
 READOUTS = ("sum", "mean", "max", "root", "node")
 BAGS = ("mean", "sum")

@@ -14,7 +14,7 @@ from enfa.nn.rowwise.held import HeldColumns, held_back
 from enfa.nn.rowwise.refusal import refuse
 from enfa.nn.rowwise.rows import Rows
 
-__all__ = ["AXES", "REDUCTIONS", "channel_axes", "columns", "reduced_axes"]
+__all__ = ["AXES", "REDUCTIONS", "reduced_axes"]
 
 
 def _each(listed: dict[str, tuple[str, Any]]) -> dict[str, tuple[str, Any]]:

@@ -21,7 +21,7 @@ from enfa.training.one_graph import predict_roots
 from enfa.training.settings.config import MODEL, Config
 from enfa.training.trained.members import members
 
-__all__ = ["Outputs", "outputs", "predict", "read_graphs", "read_smiles"]
+__all__ = ["Outputs", "outputs", "predict", "read_smiles"]
 
 
 def read_smiles(path: Path, column: str | None = None, given: str | None = None) -> list[str]:

@@ -13,7 +13,7 @@ from enfa.nn.convs.base import make_norm
 from enfa.nn.models.base import ConvLike, SubgraphGNN, SubgraphLayer
 from enfa.nn.rowwise.rows import Rows
 
-__all__ = ["EGO_POOLS", "EGO_READOUTS", "EgoGNN", "check_choices"]
+__all__ = ["EGO_READOUTS", "EgoGNN", "check_choices"]
 
 EGO_POOLS = ("sum", "mean", "max", "root")
 EGO_READOUTS = ("sum", "mean", "max", "node")
