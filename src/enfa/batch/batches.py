@@ -1,7 +1,5 @@
 """Which graphs are in which batch of an epoch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import numpy as np

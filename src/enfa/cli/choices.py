@@ -1,7 +1,5 @@
 """Reading what users type: datasets, policies, numbers of layers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

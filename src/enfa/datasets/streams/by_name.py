@@ -1,7 +1,5 @@
 """A dataset as a stream, by its name or the path of its file."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 

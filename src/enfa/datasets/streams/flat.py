@@ -1,7 +1,5 @@
 """Graphs that lie end to end in arrays, handed out block by block."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import repeat
 

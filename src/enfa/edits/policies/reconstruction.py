@@ -1,7 +1,5 @@
 """k-reconstruction: subgraphs induced by k of a graph's n nodes."""
 
-from __future__ import annotations
-
 import math
 import zlib
 from itertools import chain, combinations

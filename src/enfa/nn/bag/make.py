@@ -1,7 +1,5 @@
 """graphs -> edits -> the plan of any model."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -3,8 +3,6 @@
 A step calls some dozens of them, and the checks around each cost as much Python as the function itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

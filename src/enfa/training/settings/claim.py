@@ -1,7 +1,5 @@
 """One process at a time trains into a run's folder."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
