@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Console
 
@@ -16,6 +15,7 @@ from enfa.cli.training.bad_rows import opened
 from enfa.cli.training.settings import config_of
 from enfa.datasets import stream
 from enfa.edits import Policy
+from enfa.graphs.graphset import channels
 from enfa.graphs.names import unknown
 from enfa.graphs.numbers import how_many
 from enfa.nn.bag import compile as compile_dataset
@@ -23,7 +23,7 @@ from enfa.nn.models.registry import MODELS
 from enfa.training.build import Problem, compile_for, make_model
 from enfa.training.models import build_model
 from enfa.training.settings.config import Config
-from enfa.training.unread import unread_edges
+from enfa.training.unread import tell_unread
 
 __all__ = ["compile"]
 
@@ -96,7 +96,7 @@ def _of_config(config: Config, progress: bool, how: dict[str, Any]) -> Manifest:
     if config.level != "graphs":
         raise ValueError(f"Expected a config with labels of graphs, got level={config.level}: shards are for many graphs")
     data = opened(config)
-    _tell_unread(config, data.edge_channels, "conv=")
+    tell_unread(config, data.edge_channels)
     found: Any = compile_for(config, data.graphs, make_model(config, Problem.of(data)), progress, data.level, **how)
     return found.manifest
 
@@ -107,12 +107,6 @@ def _tell(found: Manifest, out: str) -> None:
     Console().print(told, markup=False, soft_wrap=True)
 
 
-def _tell_unread(config: Config, edge_channels: Any, option: str) -> None:
-    line = unread_edges(config, edge_channels, option)
-    if line is not None:
-        Console(stderr=True).print(line, markup=False, highlight=False, soft_wrap=True)
-
-
 def _model(first: Block | Deferred | None, policy: Policy, config: Config) -> Any:
     """A model whose steps are asked for: how many values its columns have is not, so it need take no more than those of the
     first shard, on which it is tried."""
@@ -120,13 +114,9 @@ def _model(first: Block | Deferred | None, policy: Policy, config: Config) -> An
         raise ValueError(f"{config.dataset}: expected at least one graph, got none")
     checked = first.load().graphs
     given = {
-        "in_channels": _channels(checked.x), "out_channels": 1,
-        "edge_channels": None if checked.edge_attr is None else _channels(checked.edge_attr),
+        "in_channels": channels(checked.x), "out_channels": 1,
+        "edge_channels": None if checked.edge_attr is None else channels(checked.edge_attr),
         "mark_channels": len(policy.marks[0]), "edge_mark_channels": len(policy.edge_marks[0]),
     }  # fmt: skip
-    _tell_unread(config, given["edge_channels"], "--conv ")
+    tell_unread(config, given["edge_channels"], "--conv ")
     return build_model(config, given)
-
-
-def _channels(rows: np.ndarray) -> int | list[int]:
-    return rows.shape[1] if rows.dtype.kind == "f" else (rows.max(axis=0, initial=0) + 1).tolist()
