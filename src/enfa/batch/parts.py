@@ -48,7 +48,7 @@ class SubgraphLoader(torch.utils.data.DataLoader):
     ) -> None:  # fmt: skip
         if len(labels) != compiled.num_subgraphs:
             raise ValueError(f"Expected a label for each of {compiled.num_subgraphs} subgraphs, got {len(labels)}")
-        self.sampled = Batches(np.asarray(subgraphs, np.int64), batch_size, shuffle, seed, False, None, None, (0, 1))
+        self.sampled = Batches(np.asarray(subgraphs, np.int64), batch_size, shuffle, seed)
         super().__init__(
             _Plans(compiled, labels, needs), batch_size=None, sampler=self.sampled, num_workers=num_workers,
             persistent_workers=num_workers > 0, generator=torch.Generator().manual_seed(seed), collate_fn=Sending(),

@@ -101,7 +101,7 @@ class PackedLoader:
             chosen = compiled.positions(slice(None) if graphs is None else graphs)
             if len(chosen) == 0:
                 raise ValueError("Expected at least one graph to load, got none: is the split empty?")
-            sampled = Batches(chosen, batch_size, shuffle, seed, False, None, None, (0, 1), compiled.windows)
+            sampled = Batches(chosen, batch_size, shuffle, seed, windows=compiled.windows)
         needs = compiled.program.needs if needs is None or isinstance(needs, nn.Module) else needs
         check_outputs(compiled, needs)
         ready("batches", "cut")  # the kernels, where processes have begun to compile them

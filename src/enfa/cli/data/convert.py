@@ -12,7 +12,6 @@ from rich.console import Console
 from enfa.cli.training.bad_rows import check_list, listing, say
 from enfa.datasets import ATOM_CHANNELS, BOND_CHANNELS, to_npz
 from enfa.datasets.known import is_table
-from enfa.datasets.own import BadRow
 from enfa.datasets.own.csv_file import read_csv
 from enfa.datasets.own.record_files import is_records
 from enfa.datasets.own.records import read_records
@@ -71,10 +70,7 @@ def convert(
 
 
 def _molecules(source: Path, unread: Path, metric: str | None, options: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    def report(bad: list[BadRow], unlabelled: int) -> None:
-        say(bad, unread, unlabelled)
-
-    found = read_csv(source, report=report, **options)
+    found = read_csv(source, report=lambda bad, unlabelled: say(bad, unread, unlabelled), **options)
     told: dict[str, Any] = {
         "in_channels": ATOM_CHANNELS,
         "edge_channels": BOND_CHANNELS,
