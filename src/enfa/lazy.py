@@ -11,6 +11,8 @@ to what needs no PyTorch (names of datasets, of models, settings) import nothing
 Type checkers read the first branch, ``from enfa.graphs import check_graphs`` finds the name by the second.
 """
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module

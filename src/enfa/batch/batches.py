@@ -1,5 +1,7 @@
 """Which graphs are in which batch of an epoch."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 
 import numpy as np

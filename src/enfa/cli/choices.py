@@ -1,5 +1,7 @@
 """Reading what users type: datasets, policies, numbers of layers."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Sequence
 from pathlib import Path

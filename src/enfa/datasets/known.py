@@ -1,5 +1,7 @@
 """The names of datasets, and what can be said of one before it is read. Needs no PyTorch."""
 
+from __future__ import annotations
+
 import difflib
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,5 +1,7 @@
 """One graph whose nodes, or pairs of nodes, have labels: some to train on, some to validate and to test."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

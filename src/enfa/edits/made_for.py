@@ -1,5 +1,7 @@
 """Which policies models are made for, by the names that commands and configs give both. Needs no PyTorch."""
 
+from __future__ import annotations
+
 from enfa.edits.policies import POLICIES
 from enfa.edits.policies.chosen import Chosen
 from enfa.edits.policies.neighbor_marking import NeighborMarking

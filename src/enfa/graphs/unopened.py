@@ -1,5 +1,7 @@
 """Graphs that lie end to end in arrays, as files hold them, are checked as they lie there."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,5 +1,7 @@
 """One run of a sweep: begun, gone on with, or left alone, because it is done or another process is at it."""
 
+from __future__ import annotations
+
 import time
 from pathlib import Path
 from typing import Any

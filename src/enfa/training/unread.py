@@ -1,5 +1,7 @@
 """What of the data a model does not read: said in a line, because no input is ignored without a word."""
 
+from __future__ import annotations
+
 from functools import cache
 
 from rich.console import Console

@@ -4,6 +4,8 @@ PyG, Lightning and PyTorch's optimisers import ``torch._dynamo`` to ask whether 
 is not to be; nothing here compiles any. A stand-in answers both, and makes way for the real one when asked for more.
 """
 
+from __future__ import annotations
+
 import sys
 from functools import wraps
 from importlib import import_module

@@ -5,6 +5,8 @@ are there: four seconds of a start, where many are installed, and a run here use
 the two, they are told that these are not there. It is a process that ends with its run; ``import enfa`` does no such thing.
 """
 
+from __future__ import annotations
+
 import gc
 import re
 import sys

@@ -1,5 +1,7 @@
 """What the commands that read configs have in common."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Any
 

@@ -1,5 +1,7 @@
 """What ``enfa train`` is doing, from its first second on: a status line on a terminal, a line for each part elsewhere."""
 
+from __future__ import annotations
+
 import os
 import time
 from contextlib import suppress

@@ -1,5 +1,7 @@
 """Benchmarks out of one ``.npz`` file each, for machines without a network."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path

@@ -1,5 +1,7 @@
 """A dataset as a stream, by its name or the path of its file."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """Graphs that lie end to end in arrays, handed out block by block."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
 from itertools import repeat
 

@@ -1,5 +1,7 @@
 """A text file of molecules, read line by line."""
 
+from __future__ import annotations
+
 import csv
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, repeat

@@ -1,5 +1,7 @@
 """What policies have in common that choose subgraphs from another one's bags."""
 
+from __future__ import annotations
+
 from copy import copy
 
 from enfa.edits.policy import Policy

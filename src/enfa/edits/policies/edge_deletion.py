@@ -1,5 +1,7 @@
 """Edge deletion: one subgraph per undirected edge, without that edge."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from enfa.edits.edits import DELETE, Edits

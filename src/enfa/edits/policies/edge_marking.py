@@ -1,5 +1,7 @@
 """Edge marking: one subgraph per undirected edge, in which that edge carries an extra feature."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from enfa.edits.edits import Edits

@@ -1,5 +1,7 @@
 """Ego nets: one subgraph per node, of all that is within some hops of it."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from enfa.edits.edits import DELETE, Edits

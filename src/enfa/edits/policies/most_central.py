@@ -1,5 +1,7 @@
 """The subgraphs about a graph's most central nodes."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from enfa.edits.edits import Edits

@@ -1,5 +1,7 @@
 """Neighbour marking: one subgraph per node and neighbour of it, on the node's ego net, in which both are told apart."""
 
+from __future__ import annotations
+
 from itertools import product
 
 import numpy as np

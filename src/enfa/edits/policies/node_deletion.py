@@ -1,5 +1,7 @@
 """Node deletion: one subgraph per node, without that node."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from enfa.edits.edits import DELETE, Edits

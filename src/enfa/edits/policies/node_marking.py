@@ -1,5 +1,7 @@
 """Node marking: one subgraph per node, in which that node carries a mark."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from enfa.edits.edits import Edits

@@ -1,5 +1,7 @@
 """k-reconstruction: subgraphs induced by k of a graph's n nodes."""
 
+from __future__ import annotations
+
 import math
 import zlib
 from itertools import chain, combinations

@@ -1,5 +1,7 @@
 """Subsampling: per epoch a new draw of subgraphs from each bag."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from enfa.edits.edits import Edits, chosen_subgraphs

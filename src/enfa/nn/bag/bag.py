@@ -1,5 +1,7 @@
 """A bag of subgraphs, as a model sees it: a few verbs, whatever the plan."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 

@@ -1,5 +1,7 @@
 """Compiling a dataset for any model."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, overload

@@ -1,5 +1,7 @@
 """graphs -> edits -> the plan of any model."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -5,6 +5,8 @@ add self-loops. So everything outside of messages acts on Rows, and is exact or 
 to one row, the conv's own code runs on plain tensors.
 """
 
+from __future__ import annotations
+
 import functools
 import inspect
 from collections.abc import Callable

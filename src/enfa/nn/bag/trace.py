@@ -1,5 +1,7 @@
 """Which steps a model asks for: it is run once, on one small graph, and what it asks is noted."""
 
+from __future__ import annotations
+
 import inspect
 from collections import deque
 from collections.abc import Iterator, Sequence

@@ -3,6 +3,8 @@
 Each takes what PyG's function of that name takes, and is that function for anything else than a stand-in.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

@@ -6,6 +6,8 @@ asks the bag for a step; and of the module's own methods, those that call PyG's 
 changed, so other threads may use both.
 """
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Iterator
 from types import CodeType, FunctionType, MethodType, ModuleType

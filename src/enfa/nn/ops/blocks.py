@@ -5,6 +5,8 @@ the errors do not cancel: a BatchNorm's mean was off by 2e-4 in float32, and by 
 last place. Block by block, the blocks' sums then added pairwise, a few units are left. Other devices do that themselves.
 """
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 

@@ -4,6 +4,8 @@ A row that stands for nothing may hold anything, NaN too, and 0 times that is no
 bias, and no gradient comes from it. Sums over all rows are taken first and looked at then: a row must hardly ever be left out.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from typing import Any

@@ -3,6 +3,8 @@
 A step calls some dozens of them, and the checks around each cost as much Python as the function itself.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

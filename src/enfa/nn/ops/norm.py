@@ -1,5 +1,7 @@
 """BatchNorm whose sums are those of all processes, over rows that count as often as they stand for something."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import torch

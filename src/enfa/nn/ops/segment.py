@@ -6,6 +6,8 @@ one reader, the result repeats bit for bit, and no message is ever stored. On CU
 the CPU (10 times index_add_).
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import cache
 from typing import Any

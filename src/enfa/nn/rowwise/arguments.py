@@ -1,5 +1,7 @@
 """The arguments of an operation on Rows: by name, of one table, and the same for all rows where they are plain tensors."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any

@@ -1,5 +1,7 @@
 """What computes along axes, or changes them. The first is that of the rows and stays as it is."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from typing import Any

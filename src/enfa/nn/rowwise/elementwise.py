@@ -1,5 +1,7 @@
 """What computes each number by itself. Plain tensors beside Rows must be the same for all rows."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

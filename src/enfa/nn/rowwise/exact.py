@@ -1,5 +1,7 @@
 """BatchNorm and dropout on Rows: what the conventional model computes over all copies of a row."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import torch

@@ -4,6 +4,8 @@ Each message belongs to one row, and a row stands for many (subgraph, node) pair
 or draws, is refused here. The watch is one of PyTorch's function modes, which belong to a thread.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

@@ -4,6 +4,8 @@ Every function of PyTorch that is allowed, with the function that checks its arg
 them gives is tested against the same function on every row alone.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Rows with weights: products, lookups, and norms of each row by itself."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

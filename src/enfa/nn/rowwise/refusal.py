@@ -1,5 +1,7 @@
 """What is said where Rows cannot be computed with exactly."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from typing import Any
 

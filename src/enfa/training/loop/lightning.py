@@ -1,5 +1,7 @@
 """Lightning, under whichever of its two names it is installed. Importing this file imports it."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:

@@ -1,5 +1,7 @@
 """Lightning's trainer, with what a run's settings say. Importing this file needs Lightning."""
 
+from __future__ import annotations
+
 import logging
 import threading
 import time

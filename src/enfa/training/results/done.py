@@ -1,5 +1,7 @@
 """Whether a run has come to its end, and the record that it left."""
 
+from __future__ import annotations
+
 import json
 import math
 from typing import Any

@@ -1,5 +1,7 @@
 """One process at a time trains into a run's folder."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path

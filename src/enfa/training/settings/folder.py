@@ -1,5 +1,7 @@
 """Where a run keeps its files, and whether it may begin there."""
 
+from __future__ import annotations
+
 import hashlib
 import os
 from collections.abc import Sequence

@@ -1,5 +1,7 @@
 """Which of numba's kernels a run will need, by its settings alone."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 from enfa.training.settings.config import Config

@@ -1,5 +1,7 @@
 """Which files hold the models of a folder: that of a run, of an ensemble, or of ``save_pretrained``."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 

@@ -3,6 +3,8 @@
 Where a conv cannot be had in float64, something raises, or a number of lower precision is seen on the way (:class:`Seen`).
 """
 
+from __future__ import annotations
+
 from collections import OrderedDict
 from types import MethodType
 from typing import Any

@@ -1,5 +1,7 @@
 """What a conv leaves in its attributes while it passes messages."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from contextlib import contextmanager
 

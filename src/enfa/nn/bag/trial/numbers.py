@@ -1,5 +1,7 @@
 """Numbers near those of a conv's arguments, and how large these are."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import torch
