@@ -17,7 +17,8 @@ import numpy as np
 import torch
 
 import enfa
-from enfa.batch.static.packed import PackedLoader, default_workers
+from enfa.batch.loader import default_workers
+from enfa.batch.static.packed import PackedLoader
 from enfa.nn import Step
 from gpu_parts.cases import POLICIES, Case, Dataset, loss_for, model_for
 

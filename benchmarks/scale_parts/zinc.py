@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 import enfa
+from enfa.datasets.known import compact_file
 from enfa.datasets.npz.zinc import zinc_arrays
-from enfa.datasets.official.compact import compact_file
 from enfa.datasets.streams import FlatStream
 from scale_parts.molecules import ChangedMolecules
 

@@ -1,5 +1,6 @@
 """Bad input: one clear line, exit code 2, no traceback, nothing overwritten."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -52,6 +53,17 @@ def refused(tmp_path: Path, message: str, *args: object) -> None:
     lines = [line for line in result.stderr.splitlines() if line]
     assert len(lines) == 1 and message in lines[0], result.stderr
     assert files(tmp_path) == before
+
+
+@pytest.mark.parametrize("command", ["train {}", "convert {} {}.npz", "compile {} --out {}.shards"], ids=lambda c: c.split()[0])
+def test_an_extra_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    monkeypatch.setitem(sys.modules, "rdkit.Chem", None)
+    table = tmp_path / "m.csv"
+    table.write_text("smiles,active\nCC,1\nCCO,0\n")
+    options = ["--no-progress"] * (not command.startswith("convert"))
+    result = CliRunner().invoke(app, [*command.format(table, table).split(), *options])
+    assert result.exit_code == 2, result.output
+    assert "Error: Reading SMILES needs rdkit: pip install 'enfa[chem]'" in result.stderr.splitlines()
 
 
 def test_a_table_where_graphs_are_wanted(tmp_path: Path) -> None:

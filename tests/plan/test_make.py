@@ -5,7 +5,8 @@ import torch
 from programs import layers
 
 import enfa
-from enfa.plan.check import KINDS, unknown
+from enfa.graphs.names import unknown
+from enfa.plan.check import KINDS
 from enfa.testing import random_graph, random_graphs
 
 

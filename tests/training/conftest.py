@@ -69,7 +69,7 @@ def config_file(tmp_path: Path, npz: Path) -> Callable[..., Path]:
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, bytes]:
     """A config file that has been trained, its graphs, and the bytes of its last checkpoint."""
     from enfa.training import fit, read_config
-    from enfa.training.run import LAST, folder_of
+    from enfa.training.settings.folder import LAST, folder_of
 
     folder = tmp_path_factory.mktemp("run")
     npz, path = write_npz(folder / "tiny.npz", np.arange(40) % 2), folder / "tiny.yaml"

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from enfa.cli.app import app
 from enfa.training import fit, read_config
 from enfa.training.checkpoint import load_checkpoint, load_model
-from enfa.training.run import BEST, LAST, folder_of
+from enfa.training.settings.folder import BEST, LAST, folder_of
 
 Refused = Callable[..., None]
 

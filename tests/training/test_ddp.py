@@ -12,7 +12,7 @@ import torch
 
 from enfa.training import Config, fit, read_config
 from enfa.training.checkpoint import load_checkpoint
-from enfa.training.run import LAST, folder_of
+from enfa.training.settings.folder import LAST, folder_of
 
 
 def last(config: Config) -> dict[str, Any]:

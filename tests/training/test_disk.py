@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from enfa.cli.app import app
 from enfa.training.checkpoint import load_checkpoint
 from enfa.training.disk import write_text
-from enfa.training.run import BEST, LAST
+from enfa.training.settings.folder import BEST, LAST
 
 
 @pytest.fixture

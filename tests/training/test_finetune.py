@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import enfa
 from enfa.cli.app import app
 from enfa.training import fit, read_config
-from enfa.training.run import BEST, LAST, folder_of
+from enfa.training.settings.folder import BEST, LAST, folder_of
 from enfa.training.settings.freeze import frozen_modules
 
 Made = tuple[Path, Path, bytes]

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from enfa.cli.app import app
 from enfa.training import read_config
 from enfa.training.build import open_benchmark
-from enfa.training.run import BEST, folder_of
+from enfa.training.settings.folder import BEST, folder_of
 from enfa.training.trained.predict_table import predict_table
 
 pytest.importorskip("rdkit", reason="rdkit is not installed")

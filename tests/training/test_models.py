@@ -10,11 +10,11 @@ from torch import Tensor, nn
 
 from enfa.nn import DSGNN, DSSGNN
 from enfa.nn.bag.bag import Bag
+from enfa.nn.models.arguments import arguments
 from enfa.nn.models.registry import MODELS
 from enfa.training import Config, fit, load_model, read_config
 from enfa.training.build import Problem, make_model
-from enfa.training.run import LAST, folder_of
-from enfa.training.settings.arguments import arguments
+from enfa.training.settings.folder import LAST, folder_of
 
 Write = Callable[..., Path]
 PROBLEM = Problem("multiclass", "accuracy", 2, [3], [4])

@@ -21,9 +21,9 @@ SETTINGS = ["num_layers=1", "hidden_channels=4", "epochs=1", "accelerator=cpu", 
 ])  # fmt: skip
 def test_convs_that_read_no_edges(model: str, conv: str | None, instead: str | None) -> None:
     config = Config(dataset="ZINC", model=model, conv=conv)
-    line = unread_edges(config, [4])
+    line = unread_edges(config, [4], "conv=")
     assert line is None if instead is None else line is not None and line.endswith(f"conv={instead} does.")
-    assert unread_edges(config, None) is None
+    assert unread_edges(config, None, "conv=") is None
 
 
 def test_converted_molecules(tmp_path: Path) -> None:

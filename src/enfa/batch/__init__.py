@@ -1,7 +1,7 @@
 """Compiled datasets, and the batches cut out of them."""
 
 from enfa.batch.dataset import CompiledDataset
-from enfa.batch.file.storage import CorruptFileError
+from enfa.batch.file.corrupt import CorruptFileError
 from enfa.batch.loader import DataLoader
 from enfa.batch.shards.dataset import ShardedDataset
 from enfa.batch.static.packed import PackedLoader

@@ -31,15 +31,7 @@ from enfa.plan.rows.merge import merge_steps
 from enfa.plan.step import Program
 from enfa.plan.table import Plan
 
-__all__ = [
-    "attr_in_precision",
-    "compile_checked",
-    "compile_program",
-    "compile_rows",
-    "in_precision",
-    "keyed",
-    "read_edges",
-]
+__all__ = ["compile_checked", "compile_program", "compile_rows", "in_precision", "keyed"]
 
 
 def in_precision(graphs: GraphSet, edits: Edits, dtype: Any) -> tuple[GraphSet, Edits]:

@@ -25,7 +25,8 @@ from enfa.plan.make import step_plan_of
 from enfa.plan.rows.distinct import StepRows
 from enfa.plan.rows.truncate import first_layers, shorter
 from enfa.plan.slicing.alone import rows_by_graph
-from enfa.plan.slicing.slice import Slicer, Sources
+from enfa.plan.slicing.slice import Slicer
+from enfa.plan.slicing.sources import Sources
 from enfa.plan.step import Program
 from enfa.plan.table import Plan
 

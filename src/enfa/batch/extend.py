@@ -24,7 +24,7 @@ from enfa.plan.gradients import refuse_gradients
 from enfa.plan.make import sources_of_steps
 from enfa.plan.rows.distinct import StepRows
 from enfa.plan.rows.merge import merge_steps
-from enfa.plan.slicing.slice import Sources
+from enfa.plan.slicing.sources import Sources
 from enfa.plan.step import Program
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from enfa.batch.batches import Batches
 from enfa.batch.dataset import CompiledDataset
-from enfa.batch.loader import Batches
 from enfa.batch.sent import Sending, received
 from enfa.plan.derived.prepare import Needs, prepare
 from enfa.plan.table import Plan
@@ -51,7 +51,7 @@ class SubgraphLoader(torch.utils.data.DataLoader):
         size = compiled.sub_size if compiled.program.counted else None
         single = None if size is None else lambda sub: bool(size[sub] == 1)
         chosen = np.asarray(subgraphs, np.int64)
-        self.sampled = Batches(chosen, batch_size, shuffle, seed, False, None, None, (0, 1), single=single)
+        self.sampled = Batches(chosen, batch_size, shuffle, seed, single=single)
         super().__init__(
             _Plans(compiled, labels, needs), batch_size=None, sampler=self.sampled, num_workers=num_workers,
             persistent_workers=num_workers > 0, generator=torch.Generator().manual_seed(seed), collate_fn=Sending(),

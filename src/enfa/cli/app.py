@@ -36,8 +36,9 @@ COMMANDS = {
     "storage": ("studies", "Bytes of the bags on disk: conventional, as ego nets, and as distinct rows."),
 }
 
-# what the package raises for wrong input; and what the system does, for a full disk or a folder that may not be written
-MISTAKES = (ValueError, TypeError, OSError)
+# what the package raises for wrong input, and for an extra that is not installed; and what the system does, for a full disk or
+# a folder that may not be written
+MISTAKES = (ValueError, TypeError, OSError, ImportError)
 
 
 def _command(name: str) -> Any:

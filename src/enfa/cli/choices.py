@@ -5,22 +5,31 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 import yaml
 from rich.console import Console
 
 from enfa.datasets import Benchmark, from_npz, load
 from enfa.datasets.known import check_known, is_table
-from enfa.edits import Policy, policy_from
+from enfa.edits import POLICIES, Policy, policy_from
 from enfa.edits.made_for import own_policy
 from enfa.graphs.names import unknown
 from enfa.nn.models.registry import MODELS
 from enfa.report.extra import need_matplotlib
 
-__all__ = ["check_picture", "dataset_of", "default_policy", "layers_of", "policy_of", "words"]
+__all__ = [
+    "OfModel", "PolicyName", "Root", "check_picture", "dataset_of", "default_policy", "layers_of", "policy_of", "words",
+]  # fmt: skip
 
 PICTURES = (".png", ".pdf", ".svg")
+_NAMES = f"One of {', '.join(POLICIES)}; parameters as in ego_nets:hops=2."
+
+# options that several commands have
+PolicyName = Annotated[str, typer.Option(help=_NAMES)]
+OfModel = Annotated[str | None, typer.Option(help=_NAMES, show_default="the model's, for most node_marking")]
+Root = Annotated[Path, typer.Option(envvar="ENFA_DATA", help="Folder of raw data, which may be downloaded, or of NAME.npz.")]
 
 
 def dataset_of(name: str, root: Path, also: Sequence[str] = ()) -> Benchmark:

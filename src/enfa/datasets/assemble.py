@@ -83,15 +83,11 @@ def labels_from(source: str, y: np.ndarray, num_outputs: int | None, numbers: bo
                 f"{source}: expected classes to be integers, got {y.dtype}; for numbers to predict, say metric='mae'"
             )
         numbers = True
-    if numbers and y.dtype.kind in "iubf" and y.ndim in (1, 2):
+    if y.dtype.kind in "iubf" and (y.ndim == 2 or (numbers and y.ndim == 1)):
         y = y[:, None] if y.ndim == 1 else y
         if num_outputs not in (None, y.shape[1]):
             raise ValueError(f"{source}: expected y to have {num_outputs} columns, got {y.shape[1]}")
-        return "regression", y.astype(np.float32), y.shape[1]
-    if y.ndim == 2 and y.dtype.kind in "iubf":
-        if num_outputs not in (None, y.shape[1]):
-            raise ValueError(f"{source}: expected y to have {num_outputs} columns, got {y.shape[1]}")
-        return "binary", y.astype(np.float32), y.shape[1]
+        return "regression" if numbers else "binary", y.astype(np.float32), y.shape[1]
     if y.ndim != 1 or y.dtype.kind not in "iub":
         raise ValueError(
             f"{source}: expected y to be integers of shape [G] (classes), floats of shape [G] (numbers to predict) or numbers "

@@ -51,6 +51,6 @@ edge_channels=None, num_folds=5)
     try:
         return readers[name]() if name in readers else load_tu(name, root, use_node_attr)
     except FileNotFoundError as error:
-        if error.filename is not None or name in NPZ_NAMES:  # the system's own; those who say it themselves
+        if error.filename is not None or name in NPZ_NAMES:  # the system's own; those that say it themselves
             raise
         raise FileNotFoundError(f"{error} {elsewhere(name, root)}") from error

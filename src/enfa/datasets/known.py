@@ -87,7 +87,7 @@ def check_known(name: str, root: str | Path, also: Sequence[str] = ()) -> None:
         raise unknown_dataset(name, root, also) from error
 
 
-def unknown_dataset(name: str, root: str | Path, also: Sequence[str] = ()) -> ValueError:
+def unknown_dataset(name: str, root: str | Path, also: Sequence[str]) -> ValueError:
     """Says which datasets there are, and which was probably meant."""
     known = [*also, *names()]
     folded = {other.casefold(): other for other in known}

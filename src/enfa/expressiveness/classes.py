@@ -11,7 +11,7 @@ from enfa.graphs import GraphSet
 from enfa.graphs.numbers import whole
 from enfa.plan.step import Program, Step
 
-__all__ = ["Layered", "depth", "join_readings", "numbers_of_layers", "readings"]
+__all__ = ["Layered", "join_readings", "numbers_of_layers", "readings"]
 
 
 @dataclass(frozen=True)

@@ -8,18 +8,14 @@ from torch import nn
 from enfa.edits import Policy
 from enfa.edits.made_for import check_policy
 from enfa.graphs import GraphSet
+from enfa.graphs.graphset import channels
 from enfa.graphs.names import unknown
 from enfa.nn.models.registry import MODELS
 
-__all__ = ["MODELS", "model_class"]
+__all__ = ["model_class"]
 
 
-def _channels(values: Any) -> Any:
-    """Float columns, or of categorical ones how many values each has."""
-    return values.shape[1] if values.dtype.kind == "f" else [int(column.max(initial=0)) + 1 for column in values.T]
-
-
-def model_class(name: str, graphs: GraphSet, policy: Policy, width: int = 12, outputs: int = 16) -> Callable[[int], nn.Module]:
+def model_class(name: str, graphs: GraphSet, policy: Policy, width: int = 12) -> Callable[[int], nn.Module]:
     """Number of layers -> a model that reads what graphs and policy offer: edges, too, where they say something.
 
     A width of 12 suits every model: attention has heads that must be of one size.
@@ -30,7 +26,7 @@ def model_class(name: str, graphs: GraphSet, policy: Policy, width: int = 12, ou
     options: dict[str, Any] = {"mark_channels": policy.mark_channels}
     if graphs.edge_attr is not None or policy.edge_mark_channels:
         options["conv"] = "gine"
-        options["edge_channels"] = None if graphs.edge_attr is None else _channels(graphs.edge_attr)
+        options["edge_channels"] = None if graphs.edge_attr is None else channels(graphs.edge_attr)
         options["edge_mark_channels"] = policy.edge_mark_channels
     made: Callable[..., nn.Module] = MODELS[name]
-    return lambda layers: made(_channels(graphs.x), width, outputs, layers, **options)
+    return lambda layers: made(channels(graphs.x), width, 16, layers, **options)

@@ -16,7 +16,7 @@ from enfa.graphs.kinds import distinct_rows
 from enfa.nn.bag.trace import TracingBag, traced
 from enfa.plan.step import Step
 
-__all__ = ["Reading", "finest", "read_by", "visible"]
+__all__ = ["Reading", "read_by", "visible"]
 
 # What a pool keeps, from most to least: the multiset of rows, their proportions (mean, softmax), or which rows there are (max).
 KEPT = ("sum", "mean", "max")

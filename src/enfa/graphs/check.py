@@ -11,7 +11,7 @@ from enfa.graphs.graphset import GraphSet
 from enfa.graphs.layout import laid_out
 from enfa.graphs.unopened import checked, unopened
 
-__all__ = ["check_graphs", "check_sequence"]
+__all__ = ["check_graphs"]
 
 _APART = "batch.to_data_list() takes it apart"
 

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-__all__ = ["GraphSet", "ranges"]
+__all__ = ["GraphSet", "channels", "ranges"]
 
 
 def ranges(start: np.ndarray, length: np.ndarray) -> np.ndarray:
@@ -20,6 +20,11 @@ def ranges(start: np.ndarray, length: np.ndarray) -> np.ndarray:
     ptr = np.zeros(len(length) + 1, np.int64)
     np.cumsum(length, out=ptr[1:])
     return np.arange(ptr[-1]) + np.repeat(start - ptr[:-1], length)
+
+
+def channels(rows: np.ndarray) -> int | list[int]:
+    """How many float columns features have; or, of categorical ones, how many values each."""
+    return rows.shape[1] if rows.dtype.kind == "f" else (rows.max(axis=0, initial=0) + 1).tolist()
 
 
 @dataclass(frozen=True)

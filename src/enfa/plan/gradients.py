@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 from enfa.graphs import GraphSet
 from enfa.graphs.unopened import unopened
 
-__all__ = ["NAMES", "connected", "needing", "numbered", "refuse_gradients"]
+__all__ = ["connected", "needing", "numbered", "refuse_gradients"]
 
 NAMES = ("x", "edge_attr")
 

@@ -8,7 +8,8 @@ from enfa.plan.reference.full import full_step_plan
 from enfa.plan.reference.roots import local_roots
 from enfa.plan.rows.builder import start_kinds
 from enfa.plan.rows.distinct import step_rows_of
-from enfa.plan.slicing.slice import Slicer, Sources
+from enfa.plan.slicing.slice import Slicer
+from enfa.plan.slicing.sources import Sources
 from enfa.plan.step import Program
 from enfa.plan.table import Plan
 

@@ -31,7 +31,7 @@ from enfa.edits import (
 from enfa.edits.check import check_edits
 from enfa.graphs import GraphSet, check_graphs
 
-__all__ = ["PICTURES", "draw_policies", "draw_policy", "example_graph"]
+__all__ = ["PICTURES", "draw_policies", "draw_policy"]
 
 _INK, _PALE, _GONE = "#30343b", "#e9ebee", "#c9cdd3"
 _MARKS = ("#d1495b", "#edae49", "#66a182", "#2e86ab", "#8d6a9f", "#5c6b73", "#b56576", "#6d9dc5")

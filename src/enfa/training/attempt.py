@@ -8,9 +8,10 @@ from typing import Any
 
 from enfa.training.checkpoint import check_resumable, load_checkpoint
 from enfa.training.results.collect import Results
-from enfa.training.run import LAST, fit, folder_of
+from enfa.training.run import fit
 from enfa.training.settings.claim import Held
 from enfa.training.settings.config import Config
+from enfa.training.settings.folder import LAST, folder_of
 
 __all__ = ["attempt"]
 

@@ -106,13 +106,10 @@ def _open(config: Config, report: Callable[[list[BadRow], int], None] | None) ->
         if config.use_node_attr:
             raise ValueError(f"Expected no use_node_attr for a table of molecules, got {config.dataset}")
         targets = config.targets or (None if config.target is None else [config.target])
-        try:
-            return from_csv(
-                config.dataset, smiles=config.smiles, targets=targets, task=config.task, split=config.split or "random",
-                seed=config.fold_seed, metric=config.metric, skip_bad=config.skip_bad, report=report,
-            )  # fmt: skip
-        except ImportError as error:  # rdkit is an extra
-            raise ValueError(str(error)) from error
+        return from_csv(
+            config.dataset, smiles=config.smiles, targets=targets, task=config.task, split=config.split or "random",
+            seed=config.fold_seed, metric=config.metric, skip_bad=config.skip_bad, report=report,
+        )  # fmt: skip
     if config.dataset.endswith(".npz"):
         return from_npz(dataset_file(config.dataset), metric=config.metric, use_node_attr=config.use_node_attr)
     if config.metric is not None:

@@ -18,8 +18,8 @@ from enfa.training.settings.folder import check_same_data, fingerprint
 from enfa.training.trained.members import one_model
 
 __all__ = [
-    "FORMAT", "check_resumable", "check_same_model", "check_same_run", "check_same_split", "check_weights", "load",
-    "load_checkpoint", "load_model", "trained_on",
+    "FORMAT", "check_resumable", "check_same_model", "check_same_split", "check_weights", "load", "load_checkpoint",
+    "load_model", "trained_on",
 ]  # fmt: skip
 
 

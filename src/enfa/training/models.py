@@ -8,8 +8,9 @@ from torch import nn
 
 from enfa.graphs.names import unknown
 from enfa.nn.convs import CONVS
+from enfa.nn.models.arguments import arguments
 from enfa.nn.models.registry import MODELS
-from enfa.training.settings.arguments import GIVEN, SETTINGS, arguments
+from enfa.training.settings.arguments import GIVEN, SETTINGS
 from enfa.training.settings.config import Config
 
 __all__ = ["build_model", "reads_edges"]

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-import threading
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 import yaml
@@ -23,8 +20,7 @@ from enfa.training.build import Problem, compile_for, open_benchmark
 from enfa.training.checkpoint import check_resumable, check_same_model, check_same_split, check_weights, load, load_checkpoint
 from enfa.training.disk import write_json, write_text
 from enfa.training.finetune import fitted, start_from
-from enfa.training.loop.graphed import on_gpu, uses_graphs
-from enfa.training.metrics import NEAR, lower_is_better, mode
+from enfa.training.loop.graphed import on_gpu
 from enfa.training.one_graph import compile_roots, labels_of_roots, open_one_graph
 from enfa.training.results.done import has_stopped, record_of
 from enfa.training.results.parts import Parts
@@ -37,25 +33,9 @@ from enfa.training.unread import tell_unread
 
 if TYPE_CHECKING:
     from enfa.training.loop.data import Batches
-    from enfa.training.loop.lightning import pl
     from enfa.training.loop.module import TrainingModule
 
-__all__ = ["BEST", "LAST", "evaluate", "fit", "fit_few", "folder_of", "prepare"]
-
-_PRECISION: dict[str, Any] = {"32": "32-true", "64": "32-true", "bf16": "bf16-mixed", "16": "16-mixed"}
-# On workers (a slice costs little), on folders that hold a run to resume, on what is as it should be.
-_ADVICE = (
-    ".*does not have many workers.*",
-    ".*Checkpoint directory.*",
-    ".*number of training batches.*",
-    ".*isinstance.treespec.*",
-    ".*lr_scheduler.step.*",
-    ".*callbacks used to create.*",
-    ".*overridden `transfer_batch_to_device`.*",
-    ".*resuming from a checkpoint that ended before.*",
-    ".*`training_step` returned `None`.*",
-    ".*in eval mode at the start of training.*",
-)
+__all__ = ["evaluate", "fit", "fit_few", "needs_lightning", "prepare"]
 
 
 def needs_lightning() -> None:
@@ -65,31 +45,6 @@ def needs_lightning() -> None:
         import enfa.training.loop.lightning  # noqa: F401
     except ImportError as error:
         raise ValueError(f"Training needs Lightning and torchmetrics ({error}): pip install 'enfa[train]'") from error
-
-
-def _told_already(failed: threading.ExceptHookArgs) -> bool:
-    """Whether a thread's error will be raised by the main one: TensorBoard's writer keeps it for the next that writes."""
-    return isinstance(failed.exc_value, OSError) and type(failed.thread).__name__ == "_AsyncWriterThread"
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
-    """Without Lightning's banners and advice."""
-    hook = threading.excepthook
-    threading.excepthook = lambda failed: None if _told_already(failed) else hook(failed)
-    logs = [logging.getLogger(name) for name in ("lightning.pytorch", "pytorch_lightning")]
-    before = [log.level for log in logs]
-    for log in logs:
-        log.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            for text in _ADVICE:
-                warnings.filterwarnings("ignore", text)
-            yield
-    finally:
-        threading.excepthook = hook
-        for log, level in zip(logs, before):
-            log.setLevel(level)
 
 
 @contextmanager
@@ -175,80 +130,6 @@ def _prepare_roots(config: Config, progress: bool, weights: nn.Module | None, pa
     return Prepared(module, Batches(config, compiled, split, labels), "valid")
 
 
-def _logger(folder: Path) -> Any:
-    """TensorBoard's, where it is installed. The CSV file is the module's own, because it survives a resumption whole."""
-    from enfa.training.loop.lightning import pl
-
-    try:
-        return pl.loggers.TensorBoardLogger(folder, name="", version="")
-    except ModuleNotFoundError:
-        return False
-
-
-def _bars(progress: bool) -> list[Any]:
-    """On standard error, so that a pipe reads results alone, and may be closed."""
-    from enfa.training.loop.lightning import pl
-
-    return [pl.callbacks.RichProgressBar(console_kwargs={"stderr": True})] if progress else []
-
-
-def _trainer(config: Config, metric: str, folder: Path, progress: bool, deadline: float | None) -> pl.Trainer:
-    from enfa.training.loop.last import LastCheckpoint
-    from enfa.training.loop.lightning import pl
-    from enfa.training.loop.stopping import EarlyStopping
-    from enfa.training.loop.whole import WholeCheckpoints
-
-    Callback, ModelCheckpoint = pl.callbacks.Callback, pl.callbacks.ModelCheckpoint
-
-    class Deadline(Callback):  # type: ignore[valid-type, misc]
-        def on_train_epoch_end(self, trainer: pl.Trainer, _: pl.LightningModule) -> None:
-            # all ranks must agree, and their clocks need not
-            late = deadline is not None and time.monotonic() > deadline
-            trainer.should_stop |= trainer.strategy.reduce_boolean_decision(late, all=False)
-
-    files: dict[str, Any] = {
-        "dirpath": folder, "mode": mode(metric), "save_on_train_epoch_end": True, "auto_insert_metric_name": False,
-        "enable_version_counter": False,
-    }  # fmt: skip
-    callbacks: list[Any] = [
-        ModelCheckpoint(filename=BEST.removesuffix(".ckpt"), monitor="valid/score", **files),
-        LastCheckpoint(folder / LAST),  # behind the best one, whose state it holds
-    ]
-    callbacks += _bars(progress)
-    if deadline is not None:
-        callbacks.append(Deadline())
-    if config.early_stopping is not None or config.stop_at is not None:
-        patience = config.epochs if config.early_stopping is None else config.early_stopping
-        # Lightning stops above the threshold, not at it; the score is float32 by then
-        near = NEAR if lower_is_better(metric) else -NEAR
-        threshold = None if config.stop_at is None else config.stop_at + near
-        callbacks.append(
-            EarlyStopping(
-                "valid/score",
-                mode=mode(metric),
-                patience=patience,
-                stopping_threshold=threshold,
-                check_on_train_epoch_end=True,
-            )
-        )
-    accelerator = {"gpu": "gpu", "cpu": "cpu", "auto": "gpu" if torch.cuda.is_available() else "cpu"}[config.accelerator]
-    return pl.Trainer(
-        default_root_dir=folder,
-        accelerator=accelerator,
-        devices=config.devices,
-        strategy="ddp" if config.devices > 1 else "auto",
-        precision="32-true" if uses_graphs(config) else _PRECISION[config.precision],
-        max_epochs=config.epochs,
-        callbacks=callbacks,
-        plugins=[WholeCheckpoints()],
-        logger=_logger(folder),
-        enable_progress_bar=progress,
-        enable_model_summary=False,
-        num_sanity_val_steps=0,
-        use_distributed_sampler=False,  # our loaders share every batch between the ranks
-    )
-
-
 def fit(
     config: Config,
     *,
@@ -297,8 +178,10 @@ def _fit(
         check_weights(last, checkpoint, run.module)
     elif config.init is not None:
         start_from(config.init, run.module.model, print if not started_by_another() else lambda _: None)
-    with _quietly(), _naming(folder):
-        trainer = _trainer(config, run.module.problem.metric, folder, progress, deadline)
+    from enfa.training.loop.trainer import quietly, trainer_of
+
+    with quietly(), _naming(folder):
+        trainer = trainer_of(config, run.module.problem.metric, folder, progress, deadline)
         if trainer.is_global_zero:
             folder.mkdir(parents=True, exist_ok=True)
             write_text(folder / "config.yaml", yaml.safe_dump(config.to_dict(), sort_keys=False))
@@ -328,8 +211,10 @@ def _fit(
 def fit_few(config: Config, data: Benchmark) -> None:
     """Train on other data than the config's, without a record."""
     run = prepare(config, data=data, trained=Problem.of(data))  # few graphs may have no number for some target
-    with _quietly():
-        trainer = _trainer(config, run.module.problem.metric, folder_of(config), False, None)
+    from enfa.training.loop.trainer import quietly, trainer_of
+
+    with quietly():
+        trainer = trainer_of(config, run.module.problem.metric, folder_of(config), False, None)
         trainer.fit(run.module, run.batches)
         if not run.validates_on_test:
             trainer.test(run.module, run.batches, verbose=False)
@@ -351,14 +236,9 @@ def evaluate(config: Config, checkpoint: str | Path | None = None, part: str = "
     check_same_model(path, found, config, run.module.problem)
     check_weights(path, found, run.module)
     run.batches.split = {**run.batches.split, "test": run.batches.split[part]}
-    with _quietly():
-        from enfa.training.loop.lightning import pl
+    from enfa.training.loop.trainer import quietly, tester_of
 
-        accelerator = "gpu" if config.accelerator != "cpu" and torch.cuda.is_available() else "cpu"
-        trainer = pl.Trainer(
-            accelerator=accelerator, devices=1, logger=False,
-            precision="32-true" if uses_graphs(config) else _PRECISION[config.precision],
-            enable_progress_bar=progress, enable_checkpointing=False, use_distributed_sampler=False, callbacks=_bars(progress),
-        )  # fmt: skip
+    with quietly():
+        trainer = tester_of(config, progress)
         scores = trainer.test(run.module, run.batches, ckpt_path=str(path), weights_only=True, verbose=False)
     return float(scores[0]["test/score"])

@@ -21,7 +21,7 @@ from enfa.training.run import needs_lightning
 from enfa.training.settings.config import Config
 from enfa.training.settings.folder import check_same_data, fingerprint
 
-__all__ = ["Job", "numbers", "plan_jobs", "run_sweep", "sweep"]
+__all__ = ["Job", "numbers", "run_sweep"]
 
 
 def numbers(text: str) -> list[int]:

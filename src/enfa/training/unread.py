@@ -14,7 +14,7 @@ from enfa.training.settings.files import READS_BONDS
 __all__ = ["tell_unread", "unread_edges"]
 
 
-def unread_edges(config: Config, edge_channels: Channels | None, option: str = "conv=") -> str | None:
+def unread_edges(config: Config, edge_channels: Channels | None, option: str) -> str | None:
     """A line where there are edge attributes, and the conv reads none; with the setting, or ``option``, that reads them."""
     if edge_channels is None or reads_edges(config):
         return None
@@ -22,9 +22,9 @@ def unread_edges(config: Config, edge_channels: Channels | None, option: str = "
     return f"{config.dataset} has edge attributes, which {option}{config.conv} does not read: {option}{instead} does."
 
 
-def tell_unread(config: Config, edge_channels: Channels | None) -> None:
+def tell_unread(config: Config, edge_channels: Channels | None, option: str = "conv=") -> None:
     """On standard error, once in a process, however many seeds and folds it trains."""
-    line = unread_edges(config, edge_channels)
+    line = unread_edges(config, edge_channels, option)
     if line is not None:
         _tell(line)
 

@@ -11,7 +11,7 @@ import torch
 
 import enfa
 from enfa.batch import loader as of_loader
-from enfa.batch.loader import Batches
+from enfa.batch.batches import Batches
 from enfa.batch.static.arriving import OnDevice
 from enfa.batch.static.packed import PackedLoader
 from enfa.testing import random_graphs

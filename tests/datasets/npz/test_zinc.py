@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from enfa.datasets import from_graphs, load, to_npz
+from enfa.datasets.known import compact_file
 from enfa.datasets.npz import zinc
-from enfa.datasets.official.compact import compact_file, from_compact
+from enfa.datasets.official.compact import from_compact
 
 
 def test_the_subset_has_its_official_split_and_metric(data: Path) -> None:

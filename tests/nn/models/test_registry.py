@@ -2,8 +2,9 @@
 
 import pytest
 
+from enfa.nn.models.arguments import arguments
 from enfa.nn.models.registry import DEFAULTS, MODELS
-from enfa.training.settings.arguments import OWN_DEFAULT, arguments
+from enfa.training.settings.arguments import OWN_DEFAULT
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from enfa.training import fit, read_config
-from enfa.training.run import BEST, LAST, folder_of
 from enfa.training.settings import claim
+from enfa.training.settings.folder import BEST, LAST, folder_of
 
 SMALL = {"num_layers": 1, "hidden_channels": 4}
 HOLD = """

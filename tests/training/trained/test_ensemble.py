@@ -8,8 +8,7 @@ import pytest
 
 from enfa.training import fit, read_config
 from enfa.training.checkpoint import load_checkpoint
-from enfa.training.run import BEST, LAST, folder_of
-from enfa.training.settings.folder import MEMBERS
+from enfa.training.settings.folder import BEST, LAST, MEMBERS, folder_of
 from enfa.training.trained import ensemble
 from enfa.training.trained.ensemble import fit_ensemble
 from enfa.training.trained.members import members, one_model

@@ -14,8 +14,8 @@ import enfa
 from enfa.cli.app import app
 from enfa.datasets.molecules import ATOM_CHANNELS, BOND_CHANNELS
 from enfa.training import read_config
-from enfa.training.run import BEST, folder_of
 from enfa.training.settings.config import Config
+from enfa.training.settings.folder import BEST, folder_of
 from enfa.training.trained.explain import read_one
 
 Made = tuple[Path, Path, bytes]

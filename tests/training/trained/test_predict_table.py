@@ -10,7 +10,7 @@ from enfa.cli.app import app
 from enfa.datasets import BadRows, from_smiles, to_npz
 from enfa.training import fit, read_config
 from enfa.training.build import Problem
-from enfa.training.run import BEST, folder_of
+from enfa.training.settings.folder import BEST, folder_of
 from enfa.training.trained.ensemble import fit_ensemble
 from enfa.training.trained.predict import Outputs, predict
 from enfa.training.trained.predict_table import predict_table

@@ -32,18 +32,10 @@ from enfa.batch.file.program import program_from
 from enfa.edits import Policy
 from enfa.plan.keys.intern import KeyTable
 from enfa.plan.rows.distinct import StepRows
-from enfa.plan.slicing.slice import Sources
+from enfa.plan.slicing.sources import Sources
 from enfa.plan.table import Plan
 
-__all__ = [
-    "CorruptFileError",
-    "FormatError",
-    "file_parts",
-    "load_arrays",
-    "load_compiled",
-    "save_compiled",
-    "stored_bytes",
-]
+__all__ = ["FormatError", "file_parts", "load_arrays", "load_compiled", "save_compiled", "stored_bytes"]
 
 _LITTLE = 1 << 20  # packed bytes: unpacked before threads would have started
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from enfa.batch.batches import Batches
 from enfa.batch.dataset import CompiledDataset
 from enfa.batch.positions import positions
 from enfa.batch.shards.folder import Folder
@@ -25,8 +26,6 @@ from enfa.plan.table import Plan
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-    from enfa.batch.loader import Batches
 
 __all__ = ["Compiled", "ShardedDataset"]
 

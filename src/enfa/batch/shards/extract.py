@@ -8,8 +8,7 @@ from enfa.graphs.graphset import ranges
 from enfa.plan.keys.intern import KeyTable
 from enfa.plan.rows.arrange import arrange_steps
 from enfa.plan.rows.distinct import StepRows
-from enfa.plan.slicing.slice import Sources
-from enfa.plan.slicing.sources import Bags
+from enfa.plan.slicing.sources import Bags, Sources
 
 __all__ = ["extracted"]
 

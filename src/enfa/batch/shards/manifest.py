@@ -20,7 +20,7 @@ from enfa.batch.shards.folder import Folder
 from enfa.plan.check import KINDS
 from enfa.plan.step import Program
 
-__all__ = ["FORMAT", "MANIFEST", "UNFINISHED", "Manifest", "Shard", "shard_name"]
+__all__ = ["MANIFEST", "UNFINISHED", "Manifest", "Shard", "shard_name"]
 
 FORMAT = 1
 MANIFEST, UNFINISHED = "manifest.json", "unfinished.json"

@@ -2,7 +2,7 @@
 
 What is done is not done again: a shard whose graphs are those of the manifest, and whose file is what was written, stays. What
 belongs to another dataset, policy or model is refused. The bytes of every file depend on the graphs, the policy and the program
-alone: not on who compiles them, in which order, or how often that was interrupted.
+alone: not on what compiles them, in which order, or how often that was interrupted.
 """
 
 import hashlib

@@ -14,7 +14,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from enfa.ahead import ready
-from enfa.batch.loader import Batches, default_workers
+from enfa.batch.batches import Batches
 from enfa.batch.shards.dataset import Compiled, ShardedDataset
 from enfa.batch.static.buckets import Buckets
 from enfa.batch.static.padding import Bucket
@@ -24,7 +24,7 @@ from enfa.batch.static.writing import Writer, lean_plan
 from enfa.plan.derived.prepare import Needs
 from enfa.plan.table import Plan
 
-__all__ = ["Packed", "PackedLoader", "check_outputs", "default_workers"]
+__all__ = ["Packed", "PackedLoader", "check_outputs"]
 
 T = TypeVar("T")
 SAMPLES = 48
@@ -102,7 +102,7 @@ class PackedLoader:
             if len(chosen) == 0:
                 raise ValueError("Expected at least one graph to load, got none: is the split empty?")
             single = compiled.single_node if compiled.program.counted else None
-            sampled = Batches(chosen, batch_size, shuffle, seed, False, None, None, (0, 1), compiled.windows, single=single)
+            sampled = Batches(chosen, batch_size, shuffle, seed, windows=compiled.windows, single=single)
         needs = compiled.program.needs if needs is None or isinstance(needs, nn.Module) else needs
         check_outputs(compiled, needs)
         ready("batches", "cut")  # the kernels, where processes have begun to compile them

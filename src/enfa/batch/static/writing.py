@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from enfa.batch.batches import Batches
 from enfa.batch.dataset import CompiledDataset
-from enfa.batch.loader import Batches
 from enfa.batch.positions import SLICING
 from enfa.batch.shards.dataset import Compiled, ShardedDataset
 from enfa.batch.static.buckets import Buckets

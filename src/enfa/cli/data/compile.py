@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Console
 
 from enfa.batch.shards.manifest import Manifest
 from enfa.batch.shards.stream import SIZE, Block, Deferred, blocks, shard_sizes
-from enfa.cli.choices import policy_of, words
+from enfa.cli.choices import PolicyName, Root, policy_of, words
 from enfa.cli.training.bad_rows import opened
 from enfa.cli.training.settings import config_of
 from enfa.datasets import stream
-from enfa.edits import POLICIES, Policy
+from enfa.edits import Policy
+from enfa.graphs.graphset import channels
 from enfa.graphs.names import unknown
 from enfa.graphs.numbers import how_many
 from enfa.nn.bag import compile as compile_dataset
@@ -23,7 +23,7 @@ from enfa.nn.models.registry import MODELS
 from enfa.training.build import Problem, compile_for, make_model
 from enfa.training.models import build_model
 from enfa.training.settings.config import Config
-from enfa.training.unread import unread_edges
+from enfa.training.unread import tell_unread
 
 __all__ = ["compile"]
 
@@ -45,9 +45,7 @@ def compile(
     overrides: Annotated[
         list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Settings that replace the config's.")
     ] = None,
-    policy: Annotated[
-        str, typer.Option(help=f"One of {', '.join(POLICIES)}; parameters as in ego_nets:hops=2.")
-    ] = "node_marking",
+    policy: PolicyName = "node_marking",
     model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "ds",
     layers: Annotated[int, typer.Option(min=1, help="Message-passing layers.")] = 4,
     conv: Annotated[str | None, typer.Option(help="gin, gine, graphconv or gcn, or what else the model takes.")] = None,
@@ -63,9 +61,7 @@ def compile(
     ] = None,
     labels: Annotated[str, typer.Option(help="The former name of --target: columns with commas between them.")] = "",
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out lines of molecules that cannot be read.")] = False,
-    root: Annotated[
-        Path, typer.Option(envvar="ENFA_DATA", help="Folder of raw data, which may be downloaded, or of NAME.npz.")
-    ] = Path("data"),
+    root: Root = Path("data"),
     progress: Annotated[bool, typer.Option(help="Show a progress bar.")] = True,
 ) -> None:
     """Compile a dataset of any size, shard by shard, into a folder: of a config, what enfa train reads with shards=FOLDER;
@@ -100,7 +96,7 @@ def _of_config(config: Config, progress: bool, how: dict[str, Any]) -> Manifest:
     if config.level != "graphs":
         raise ValueError(f"Expected a config with labels of graphs, got level={config.level}: shards are for many graphs")
     data = opened(config)
-    _tell_unread(config, data.edge_channels, "conv=")
+    tell_unread(config, data.edge_channels)
     found: Any = compile_for(config, data.graphs, make_model(config, Problem.of(data)), progress, data.level, **how)
     return found.manifest
 
@@ -111,12 +107,6 @@ def _tell(found: Manifest, out: str) -> None:
     Console().print(told, markup=False, soft_wrap=True)
 
 
-def _tell_unread(config: Config, edge_channels: Any, option: str) -> None:
-    line = unread_edges(config, edge_channels, option)
-    if line is not None:
-        Console(stderr=True).print(line, markup=False, highlight=False, soft_wrap=True)
-
-
 def _model(first: Block | Deferred | None, policy: Policy, config: Config) -> Any:
     """A model whose steps are asked for: how many values its columns have is not, so it need take no more than those of the
     first shard, on which it is tried."""
@@ -124,13 +114,9 @@ def _model(first: Block | Deferred | None, policy: Policy, config: Config) -> An
         raise ValueError(f"{config.dataset}: expected at least one graph, got none")
     checked = first.load().graphs
     given = {
-        "in_channels": _channels(checked.x), "out_channels": 1,
-        "edge_channels": None if checked.edge_attr is None else _channels(checked.edge_attr),
+        "in_channels": channels(checked.x), "out_channels": 1,
+        "edge_channels": None if checked.edge_attr is None else channels(checked.edge_attr),
         "mark_channels": len(policy.marks[0]), "edge_mark_channels": len(policy.edge_marks[0]),
     }  # fmt: skip
-    _tell_unread(config, given["edge_channels"], "--conv ")
+    tell_unread(config, given["edge_channels"], "--conv ")
     return build_model(config, given)
-
-
-def _channels(rows: np.ndarray) -> int | list[int]:
-    return rows.shape[1] if rows.dtype.kind == "f" else (rows.max(axis=0, initial=0) + 1).tolist()

@@ -12,7 +12,6 @@ from rich.console import Console
 from enfa.cli.training.bad_rows import check_list, listing, say
 from enfa.datasets import ATOM_CHANNELS, BOND_CHANNELS, to_npz
 from enfa.datasets.known import is_table
-from enfa.datasets.own import BadRow
 from enfa.datasets.own.csv_file import read_csv
 from enfa.datasets.own.record_files import is_records
 from enfa.datasets.own.records import read_records
@@ -71,13 +70,7 @@ def convert(
 
 
 def _molecules(source: Path, unread: Path, metric: str | None, options: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    def report(bad: list[BadRow], unlabelled: int) -> None:
-        say(bad, unread, unlabelled)
-
-    try:
-        found = read_csv(source, report=report, **options)
-    except ImportError as error:  # rdkit is an extra
-        raise ValueError(str(error)) from error
+    found = read_csv(source, report=lambda bad, unlabelled: say(bad, unread, unlabelled), **options)
     told: dict[str, Any] = {
         "in_channels": ATOM_CHANNELS,
         "edge_channels": BOND_CHANNELS,
@@ -94,9 +87,6 @@ def _molecules(source: Path, unread: Path, metric: str | None, options: dict[str
 
 
 def _records(source: Path, unread: Path, metric: str | None, skip_bad: bool) -> tuple[list[Any], dict[str, Any]]:
-    try:
-        found = read_records(source, skip_bad)
-    except ImportError as error:  # pyarrow is an extra
-        raise ValueError(str(error)) from error
+    found = read_records(source, skip_bad)
     say(found.bad, unread)
     return found.graphs, {"splits": found.splits, "level": found.level, "metric": metric}

@@ -15,9 +15,8 @@ from rich.progress import Progress
 from rich.table import Table
 
 from enfa.atomic import write_atomically
-from enfa.cli.choices import default_policy, policy_of
+from enfa.cli.choices import OfModel, default_policy, policy_of
 from enfa.cli.studies.power import graphs_of
-from enfa.edits import POLICIES
 from enfa.expressiveness import MODELS
 from enfa.expressiveness import power as measure
 from enfa.expressiveness.models import model_class
@@ -29,13 +28,7 @@ __all__ = ["brec"]
 
 def brec(
     dataset: Annotated[str, typer.Argument(help="BREC, or the path of an .npz file with pairs of graphs.")] = "BREC",
-    policy: Annotated[
-        str | None,
-        typer.Option(
-            help=f"One of {', '.join(POLICIES)}; parameters as in ego_nets:hops=2.",
-            show_default="the model's, for most node_marking",
-        ),
-    ] = None,
+    policy: OfModel = None,
     layers: Annotated[int, typer.Option(min=1, help="Message-passing layers.")] = 6,
     model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "dss",
     width: Annotated[int, typer.Option(min=1, help="Hidden channels.")] = 32,

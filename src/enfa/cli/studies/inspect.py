@@ -11,8 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from enfa.cli.choices import check_picture, dataset_of, policy_of
-from enfa.edits import POLICIES
+from enfa.cli.choices import PolicyName, Root, check_picture, dataset_of, policy_of
 from enfa.graphs.numbers import how_many
 from enfa.report.program import program_for
 from enfa.report.studies.inspection import inspect_bags
@@ -23,15 +22,11 @@ __all__ = ["inspect"]
 
 def inspect(
     dataset: Annotated[str, typer.Argument(help="A dataset's name, or the path of an .npz file.")],
-    policy: Annotated[
-        str, typer.Option(help=f"One of {', '.join(POLICIES)}; parameters as in ego_nets:hops=2.")
-    ] = "node_marking",
+    policy: PolicyName = "node_marking",
     layers: Annotated[int, typer.Option(min=1, help="Message-passing layers.")] = 4,
     batch_size: Annotated[int, typer.Option(min=1, help="Graphs in a batch, for the expected speed-up.")] = 128,
     graph: Annotated[int | None, typer.Option(help="Only this graph; --plot then draws it with its bag.")] = None,
-    root: Annotated[
-        Path, typer.Option(envvar="ENFA_DATA", help="Folder of raw data, which may be downloaded, or of NAME.npz.")
-    ] = Path("data"),
+    root: Root = Path("data"),
     shards: Annotated[bool, typer.Option("--shards", help="And what sharing is lost in 1 to 64 shards.")] = False,
     memory: Annotated[str, typer.Option(help="For shards in training, to say which size is a good one.")] = "2 GiB",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,

@@ -13,10 +13,9 @@ from rich.console import Console
 from rich.table import Table
 from torch_geometric.data import Data
 
-from enfa.cli.choices import check_picture, dataset_of, default_policy, policy_of
+from enfa.cli.choices import OfModel, check_picture, dataset_of, default_policy, policy_of
 from enfa.datasets import load_brec
 from enfa.datasets.own import graphs_from_npz
-from enfa.edits import POLICIES
 from enfa.expressiveness import MODELS, Power
 from enfa.expressiveness import power as measure
 
@@ -39,13 +38,7 @@ def graphs_of(dataset: str, root: Path) -> tuple[str, Sequence[Data], tuple[str,
 
 def power(
     dataset: Annotated[str, typer.Argument(help="BREC, SR25, CSL, any other dataset's name, or the path of an .npz file.")],
-    policy: Annotated[
-        str | None,
-        typer.Option(
-            help=f"One of {', '.join(POLICIES)}; parameters as in ego_nets:hops=2.",
-            show_default="the model's, for most node_marking",
-        ),
-    ] = None,
+    policy: OfModel = None,
     layers: Annotated[int, typer.Option(min=1, help="The largest number of layers; all from 1 are answered.")] = 6,
     model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "ds",
     pairs: Annotated[bool, typer.Option("--pairs", help="Compare graphs 2p and 2p + 1 only, as for BREC.")] = False,

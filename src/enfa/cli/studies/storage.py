@@ -13,7 +13,7 @@ from rich.table import Table
 
 from enfa.atomic import write_atomically
 from enfa.batch.file.header import FORMAT
-from enfa.cli.choices import check_picture, dataset_of, layers_of, policy_of, words
+from enfa.cli.choices import Root, check_picture, dataset_of, layers_of, policy_of, words
 from enfa.graphs.names import unknown
 from enfa.report.bags.storage import LAYOUTS
 from enfa.report.machine import machine
@@ -32,9 +32,7 @@ def storage(
     layout: Annotated[
         str, typer.Option(help="paper: edges per subgraph, features once. esan: all that ESAN's code writes.")
     ] = "paper",
-    root: Annotated[
-        Path, typer.Option(envvar="ENFA_DATA", help="Folder of raw data, which may be downloaded, or of NAME.npz.")
-    ] = Path("data"),
+    root: Root = Path("data"),
     out: Annotated[Path, typer.Option(help="Result file. What it has already is not counted again.")] = Path(
         "results/storage.json"
     ),

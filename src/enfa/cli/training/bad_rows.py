@@ -61,12 +61,8 @@ def opened(config: Config) -> Benchmark:
     from enfa.training.build import open_benchmark
 
     unread = Path(config.out) / config.name / "bad_rows.csv"
-
-    def report(bad: list[BadRow], unlabelled: int) -> None:
-        say(bad, unread, unlabelled)
-
     with listing(unread):
-        return open_benchmark(config, report)
+        return open_benchmark(config, lambda bad, unlabelled: say(bad, unread, unlabelled))
 
 
 @contextmanager

@@ -31,7 +31,7 @@ def _hidden() -> Iterator[None]:
     tried = [name for name in TRIED if name not in sys.modules]
     met, available = cls.__bool__, imports.package_available
 
-    hides = True  # until the end: who has imported these functions keeps them
+    hides = True  # until the end: modules that have imported these functions keep them
 
     def is_met(self: Any) -> bool:
         return re.split(r"[<>=!~\s]", self.requirement or "")[0] not in ASKED and met(self)

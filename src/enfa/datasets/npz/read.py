@@ -12,7 +12,8 @@ import numpy as np
 from enfa.datasets.flat import FlatGraphs
 
 __all__ = [
-    "Need", "check_names", "check_needs", "directions", "flat_graphs", "named", "read_npz", "seen", "splits_of", "stored",
+    "EITHER", "KNOWN", "Need", "check_names", "check_needs", "directions", "flat_graphs", "named", "read_npz", "seen",
+    "splits_of", "stored",
 ]  # fmt: skip
 
 
@@ -38,6 +39,7 @@ KNOWN = {
 
 _OTHERS = {"categories"}  # of BREC's pairs
 Need = Literal["features", "directions"]
+EITHER = "say edges='both' to take them as they are, or edges='once' to add every reverse"
 
 
 def check_needs(path: Path, arrays: Mapping[str, np.ndarray], needs: Sequence[Need]) -> None:
@@ -94,13 +96,12 @@ def directions(path: Path, arrays: Mapping[str, np.ndarray]) -> str:
     return found
 
 
-def seen(flat: FlatGraphs) -> str:
+def seen(flat: FlatGraphs) -> Literal["once", "both"]:
     """Whether graphs have both directions of every edge ("both") or each edge "once"."""
     share = flat.share_reversed
     if share not in (0.0, 1.0):
         raise ValueError(
-            f"{flat.source}: {share:.0%} of the edges stand in both directions, which is neither all nor none; "
-            f"say edges='both' to take them as they are, or edges='once' to add every reverse"
+            f"{flat.source}: {share:.0%} of the edges stand in both directions, which is neither all nor none; {EITHER}"
         )
     return "both" if share == 1.0 else "once"
 

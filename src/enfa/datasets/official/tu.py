@@ -17,7 +17,7 @@ __all__ = ["load_tu"]
 KNOWN_SIZES = {"PROTEINS": (1113, 43471, 162088)}
 
 
-def load_tu(name: str, root: Path, use_node_attr: bool = False) -> Benchmark:
+def load_tu(name: str, root: Path, use_node_attr: bool) -> Benchmark:
     """One dataset of the collection: node labels as categorical columns, stratified ten-fold accuracy.
 
     Self-loops and repeated edges are dropped, as PyG does. Edge labels become categorical edge attributes;

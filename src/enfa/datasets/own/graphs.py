@@ -162,13 +162,7 @@ def from_arrays(
     return replace(data, classes=classes, directed=flat.share_reversed < 1)
 
 
-def graphs_from_npz(
-    path: str | Path,
-    *,
-    edges: Literal["auto", "once", "both"] = "auto",
-    use_node_attr: bool = False,
-    needs: Sequence[Need] = (),
-) -> list[Data]:
+def graphs_from_npz(path: str | Path, *, use_node_attr: bool = False, needs: Sequence[Need] = ()) -> list[Data]:
     """The graphs of a file as ``from_npz`` takes it, for prediction: ``y`` may be missing, and is left behind.
 
     ``needs``: what the file must say, because a model has learnt from it: "features" of nodes, which are alike without any;
@@ -177,8 +171,8 @@ def graphs_from_npz(
     path = Path(path)
     arrays = read_npz(path, ())
     check_names(path, arrays)
-    check_needs(path, arrays, needs if edges == "auto" else [need for need in needs if need != "directions"])
-    flat = flat_graphs(path, arrays, edges, use_node_attr)
+    check_needs(path, arrays, needs)
+    flat = flat_graphs(path, arrays, use_node_attr=use_node_attr)
     graphs = flat.graphs(torch.zeros(len(flat.num_nodes), dtype=torch.int64))
     for graph in graphs:
         del graph.y

@@ -30,7 +30,7 @@ class MoleculeRows:
         return np.array([graph is not None for graph in self.graphs])
 
 
-def smiles_column(table: Table, given: str | None = None) -> str:
+def smiles_column(table: Table, given: str | None) -> str:
     """The given column, or the one named smiles or canonical_smiles in whichever case."""
     if given is not None:
         table.column(given)  # which says so where there is none

@@ -15,12 +15,11 @@ import numpy as np
 from enfa.datasets.assemble import labels_from
 from enfa.datasets.benchmark import REGRESSION, Metric
 from enfa.datasets.flat import FlatGraphs
-from enfa.datasets.npz.read import flat_graphs
+from enfa.datasets.npz.read import EITHER, flat_graphs, seen
 from enfa.datasets.streams.flat import FlatStream
 
 __all__ = ["NpzStream"]
 
-_HINT = "say edges='both' to take them as they are, or edges='once' to add every reverse"
 _OF_NODES, _OF_EDGES = ("x", "node_label"), ("edges", "edge_attr")
 
 
@@ -101,7 +100,7 @@ class NpzStream(FlatStream):
                     if edges != "auto":
                         raise ValueError(
                             f"{where}: edges stand {'in both directions' if found == 'both' else 'once'}, those before do "
-                            f"not; {_HINT}"
+                            f"not; {EITHER}"
                         )
                     edges = found
                 yield flat.with_reversed() if edges == "once" else flat, None if self.y is None else self.y[some]
@@ -141,11 +140,4 @@ class _Rows:
 
 def _directions(flat: FlatGraphs) -> Literal["once", "both"] | None:
     """Whether edges stand in both directions; None where there are none but loops. Some of both is refused."""
-    if not (flat.edges[:, 0] != flat.edges[:, 1]).any():
-        return None
-    share = flat.share_reversed
-    if share not in (0.0, 1.0):
-        raise ValueError(
-            f"{flat.source}: {share:.0%} of the edges stand in both directions, which is neither all nor none; {_HINT}"
-        )
-    return "both" if share == 1.0 else "once"
+    return seen(flat) if (flat.edges[:, 0] != flat.edges[:, 1]).any() else None

@@ -11,8 +11,9 @@ from enfa.graphs import GraphSet
 __all__ = ["EdgeDeletion", "undirected_edges"]
 
 
-def undirected_edges(graphs: GraphSet, policy: str) -> tuple[np.ndarray, np.ndarray]:
-    """``(edge, partner)``: each undirected edge once, as its two directed edges; a loop has partner itself."""
+def undirected_edges(graphs: GraphSet, policy: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """How many undirected edges each graph has; the ends of each [edges, 2]; of how many directed edges each consists (two, a
+    loop of one); and these, edge by edge."""
     partner = graphs.partner
     if (partner < 0).any():
         e = int(np.argmax(partner < 0))
@@ -24,7 +25,11 @@ def undirected_edges(graphs: GraphSet, policy: str) -> tuple[np.ndarray, np.ndar
             f"(torch_geometric.utils.to_undirected makes one)"
         )
     edge = np.flatnonzero(graphs.src <= graphs.dst)
-    return edge, partner[edge]
+    both = np.stack([edge, partner[edge]], axis=1)
+    loop = edge == partner[edge]
+    per_graph = np.bincount(graphs.graph[graphs.dst[edge]], minlength=graphs.num_graphs)
+    ends = np.stack([graphs.src[edge], graphs.dst[edge]], axis=1)
+    return per_graph, ends, np.where(loop, 1, 2), both[np.stack([np.ones_like(loop), ~loop], axis=1)]
 
 
 class EdgeDeletion(Policy):
@@ -36,13 +41,6 @@ class EdgeDeletion(Policy):
     marks = ((0.0,),)
 
     def edits(self, graphs: GraphSet) -> Edits:
-        edge, partner = undirected_edges(graphs, repr(self))
-        per_graph = np.bincount(graphs.graph[graphs.dst[edge]], minlength=graphs.num_graphs)
-        both = np.stack([edge, partner], axis=1).reshape(-1)
-        keep = np.ones(len(both), bool)
-        keep[1::2] = edge != partner
-        counts = np.where(edge == partner, 1, 2)
-        both = both[keep]
-        ends = np.stack([graphs.src[edge], graphs.dst[edge]], axis=1)
+        per_graph, ends, counts, both = undirected_edges(graphs, repr(self))
         delete = counts, both, np.full_like(both, DELETE)
         return Edits.build(per_graph, edge=delete, marks=self.marks, root=ends)

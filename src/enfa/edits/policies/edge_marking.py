@@ -51,24 +51,19 @@ class EdgeMarking(Policy):
         return (0.0, *more), (1.0, *more)
 
     def edits(self, graphs: GraphSet) -> Edits:
-        edge, partner = undirected_edges(graphs, repr(self))
-        ends = np.stack([graphs.src[edge], graphs.dst[edge]], axis=1)
-        both = np.stack([edge, partner], axis=1).reshape(-1)
-        once = np.ones(len(both), bool)
-        once[1::2] = edge != partner
-        counts = np.where(edge == partner, 1, 2)
-        value, table, node = np.ones(len(edge), np.int64), np.array(self.edge_marks, np.float32), None
+        per_graph, ends, counts, both = undirected_edges(graphs, repr(self))
+        value, table, node = np.ones(len(ends), np.int64), np.array(self.edge_marks, np.float32), None
         if self.structure is not None:
-            near = balls(graphs, 2 * np.arange(len(edge) + 1), ends.reshape(-1), self.hops)
+            near = balls(graphs, 2 * np.arange(len(ends) + 1), ends.reshape(-1), self.hops)
             if self.structure == "degrees":
                 kind, rows = distinct_rows(self._histograms(graphs, near))
                 value, table = kind + 1, np.concatenate([table[:1], np.insert(rows, 0, 1.0, axis=1)])
             else:
                 node = np.diff(near.ptr), near.node.astype(np.int64), 1 + self._distances(graphs, near, ends)
         return Edits.build(
-            np.bincount(graphs.graph[graphs.dst[edge]], minlength=graphs.num_graphs),
+            per_graph,
             node=node,
-            edge=(counts, both[once], np.repeat(value, counts)),
+            edge=(counts, both, np.repeat(value, counts)),
             marks=self.marks,
             edge_marks=table,
             root=ends,

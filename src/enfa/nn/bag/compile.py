@@ -104,7 +104,7 @@ def compile(
             of them, are read as a stream and compiled shard by shard, each into a file of that folder, with a manifest; done
             again, it goes on where it ended. Rows are shared within a shard. See docs/scale.md.
         shards, shard_size: into so many shards, or shards of so many graphs (5,000 by default).
-        engine: who compiles the shards. None or ``"local"``: processes of this machine; ``"dask"``, the address of a Dask
+        engine: what compiles the shards. None or ``"local"``: processes of this machine; ``"dask"``, the address of a Dask
             scheduler, or a ``distributed.Client``: the workers of a cluster.
         workers: how many processes; as many as there are cores, by default. With one, this process does it.
     """

@@ -21,7 +21,7 @@ from enfa.nn.bag.batch import Pool
 from enfa.nn.bag.rounds import pass_messages, update_edges
 from enfa.nn.bag.utilities import INSTEAD
 
-__all__ = ["run_view", "view"]
+__all__ = ["run_view"]
 
 
 def view(module: nn.Module, memo: dict[int, nn.Module] | None = None) -> Any:

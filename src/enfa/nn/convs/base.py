@@ -15,7 +15,7 @@ from enfa.plan.step import step_of
 if TYPE_CHECKING:
     from enfa.nn.bag.bag import Bag
 
-__all__ = ["NORMS", "Conv", "make_norm", "mlp"]
+__all__ = ["Conv", "make_norm", "mlp"]
 
 NORMS = ("batch", "layer", None)
 Degrees = tuple[Tensor, Tensor] | None

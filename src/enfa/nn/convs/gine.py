@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from enfa.nn.convs.base import Conv, Degrees, mlp
 from enfa.nn.ops.function import applied, backward_once
 from enfa.nn.ops.linear import linear_of
-from enfa.nn.ops.segment import entry_sums, gather, segment_ids, segment_sum, target_rows
+from enfa.nn.ops.segment import entry_sums, gather, segment_sum
 from enfa.nn.triton import accelerated
-from enfa.plan.derived.maps import kind_lists, merged_map
+from enfa.plan.derived.maps import kind_lists, merged_map, segment_ids, target_rows
 from enfa.plan.derived.order import Lists, SparseMap
 from enfa.plan.links import Links
 

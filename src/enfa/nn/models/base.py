@@ -18,12 +18,26 @@ from enfa.nn.models.pretrained import Saved
 from enfa.nn.ops.linear import through
 from enfa.nn.rowwise.rows import Rows
 
-__all__ = ["JKS", "READOUTS", "SubgraphGNN", "SubgraphLayer", "check_edges", "embedding_gine"]
+__all__ = ["SubgraphGNN", "SubgraphLayer", "check_choices", "check_edges", "check_sharing", "embedding_gine"]
 
 READOUTS = ("sum", "mean", "max", "root", "node")
 BAGS = ("mean", "sum")
 JKS = ("last", "concat", "sum")
 ConvLike = str | Callable[[int, int], nn.Module]
+
+
+def check_choices(**given: tuple[str, tuple[str, ...]]) -> None:
+    for what, (name, known) in given.items():
+        if name not in known:
+            raise unknown(what, name, known)
+
+
+def check_sharing(share: str | None, dropout: float) -> None:
+    """How far rows are shared, and how many are dropped, which then are dropped together."""
+    if share not in (None, "dataset", "graph"):
+        raise ValueError(f"Expected share to be 'dataset', 'graph' or None, got {share!r}")
+    if not 0.0 <= dropout < 1.0:
+        raise ValueError(f"Expected a dropout probability from 0 to below 1, got {dropout}")
 
 
 def check_edges(first: Any, encoded: bool, conv: ConvLike, edge_channels: Any, edge_mark_channels: int = 0) -> None:
@@ -107,13 +121,8 @@ class SubgraphGNN(Saved, Captures):
         independent_dropout: bool = False,
     ) -> None:
         super().__init__()
-        for what, name, known in (("readout", readout, READOUTS), ("bag", bag, BAGS), ("jk", jk, JKS)):
-            if name not in known:
-                raise unknown(what, name, known)
-        if share not in (None, "dataset", "graph"):
-            raise ValueError(f"Expected share to be 'dataset', 'graph' or None, got {share!r}")
-        if not 0.0 <= dropout < 1.0:
-            raise ValueError(f"Expected a dropout probability from 0 to below 1, got {dropout}")
+        check_choices(readout=(readout, READOUTS), bag=(bag, BAGS), jk=(jk, JKS))
+        check_sharing(share, dropout)
         # wrong numbers are refused before anything is built
         num_layers, hidden = whole("num_layers", num_layers, 1), whole("hidden_channels", hidden_channels, 1)
         out_channels = whole("out_channels", out_channels, 1)

@@ -12,7 +12,7 @@ from enfa.nn.convs.base import make_norm
 from enfa.nn.models.base import ConvLike, SubgraphGNN, SubgraphLayer
 from enfa.nn.rowwise.rows import Rows
 
-__all__ = ["CONTEXTS", "DSSGNN"]
+__all__ = ["DSSGNN"]
 
 CONTEXTS = ("dss", "identity", "mpnn")
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from enfa.nn.rowwise.refusal import refuse
 from enfa.nn.rowwise.rows import RowCount, Rows
 
-__all__ = ["Handler", "aligned", "bound", "made", "named", "only_input", "plain", "rows_in"]
+__all__ = ["Handler", "aligned", "bound", "made", "named", "only_input", "plain", "plainly", "rows_in"]
 
 Handler = Callable[[Callable, str, tuple[Any, ...], dict[str, Any]], Any]
 _PLACES = (torch, torch._C._VariableFunctions, F, Tensor, torch.special, torch.linalg)
@@ -81,6 +81,11 @@ def plain(value: Any) -> Any:
     if isinstance(value, Rows):
         return value.value
     return type(value)(map(plain, value)) if type(value) in (list, tuple) else value
+
+
+def plainly(func: Callable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What ``func`` computes of tensors in place of Rows."""
+    return func(*plain(args), **{name: plain(value) for name, value in kwargs.items()})
 
 
 def aligned(func: Callable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Rows, tuple[Any, ...], dict[str, Any]]:

@@ -8,13 +8,13 @@ from typing import Any
 
 from torch import Tensor
 
-from enfa.nn.rowwise.arguments import aligned, bound, made, named, only_input, plain, rows_in
+from enfa.nn.rowwise.arguments import aligned, bound, made, named, only_input, plain, plainly, rows_in
 from enfa.nn.rowwise.elementwise import PARTIAL, elementwise
 from enfa.nn.rowwise.held import HeldColumns, held_back
 from enfa.nn.rowwise.refusal import refuse
 from enfa.nn.rowwise.rows import Rows
 
-__all__ = ["AXES", "REDUCTIONS", "channel_axes", "columns", "reduced_axes"]
+__all__ = ["AXES", "REDUCTIONS", "reduced_axes"]
 
 
 def _each(listed: dict[str, tuple[str, Any]]) -> dict[str, tuple[str, Any]]:
@@ -60,7 +60,7 @@ def along(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, An
     elif name in PARTIAL:
         found = func(rows.bag.unpadded(rows.value, rows.number), *plain(args[1:]), **kwargs)
     else:
-        found = func(*plain(args), **{key: plain(value) for key, value in kwargs.items()})
+        found = plainly(func, args, kwargs)
     return made(func, rows, found)
 
 
@@ -105,7 +105,7 @@ def reordered(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str
     else:
         for key in names.get(name, swap).split()[1:]:
             channel_axes(func, given.get(key), rows.ndim)
-    return made(func, rows, func(*plain(args), **{key: plain(value) for key, value in kwargs.items()}))
+    return made(func, rows, plainly(func, args, kwargs))
 
 
 def beside(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -167,7 +167,7 @@ def padded(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, A
     rows = only_input(func, given)
     if len(given["pad"]) > 2 * (rows.ndim - 1):
         raise refuse(func, "adds rows that belong to no table")
-    return made(func, rows, func(*plain(args), **{key: plain(value) for key, value in kwargs.items()}))
+    return made(func, rows, plainly(func, args, kwargs))
 
 
 AXES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from enfa.nn.rowwise.arguments import aligned, bound, made, named, plain, rows_in
+from enfa.nn.rowwise.arguments import aligned, bound, made, named, plain, plainly, rows_in
 from enfa.nn.rowwise.fused import HeldSum
 from enfa.nn.rowwise.held import held_back, holds, settle
 from enfa.nn.rowwise.layer_end import HeldJoin
@@ -118,7 +118,7 @@ def converted(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str
     rows = args[0] if args else None
     if not isinstance(rows, Rows):
         return func(*plain(args), **kwargs)  # tensor.to(rows), as for tensors
-    found = func(*plain(args), **{name: plain(value) for name, value in kwargs.items()})
+    found = plainly(func, args, kwargs)
     if found is rows._value:
         return rows
     return found if isinstance(found, str) else made(func, rows, found)

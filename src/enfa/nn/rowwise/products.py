@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from enfa.nn.rowwise.arguments import aligned, bound, made, named, only_input, plain, rows_in
+from enfa.nn.rowwise.arguments import aligned, bound, made, named, only_input, plainly, rows_in
 from enfa.nn.rowwise.elementwise import elementwise
 from enfa.nn.rowwise.fused import HeldLinear
 from enfa.nn.rowwise.held import held_back, holds
@@ -33,7 +33,7 @@ def linear(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, A
         raise refuse(func, f"meets Rows with a bias of shape {list(bias.shape)}", "give it the shape [channels]")
     if rows.ndim == 2 and rows.number >= 0 and holds(rows) and _fits(rows, given["weight"], bias):
         return held_back(HeldLinear(rows, given["weight"], bias), rows)
-    return made(func, rows, func(*plain(args), **{key: plain(value) for key, value in kwargs.items()}))
+    return made(func, rows, plainly(func, args, kwargs))
 
 
 def _fits(rows: Rows, weight: Tensor, bias: Tensor | None) -> bool:
@@ -120,7 +120,7 @@ def normed_alone(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[
     shape: Any = given.get("normalized_shape")
     if rows.ndim < 2 or (name in ("layer_norm", "rms_norm") and len(shape) >= rows.ndim):
         raise refuse(func, "over all axes mixes rows", "leave out the axis of the rows")
-    return made(func, rows, func(*plain(args), **{key: plain(value) for key, value in kwargs.items()}))
+    return made(func, rows, plainly(func, args, kwargs))
 
 
 PRODUCTS = {

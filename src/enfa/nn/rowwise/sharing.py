@@ -1,7 +1,7 @@
 """Rows that share memory: views, and what an operation gives back as it is.
 
 What is written into one of them is written into all, as with tensors. Only where Rows of a later table are written (``h +=
-conv(h)``) there is new memory, of which the others would not know: so Rows remember who shares theirs.
+conv(h)``) there is new memory, of which the others would not know: so Rows remember which others share theirs.
 """
 
 from __future__ import annotations

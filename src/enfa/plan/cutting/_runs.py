@@ -7,7 +7,7 @@ from enfa.plan.keys._intern import first_half, second_half
 from enfa.plan.keys._prefetch import prefetch
 from enfa.plan.slicing._slice import number_of
 
-__all__ = ["SHARED", "UNUSED", "claim_keys", "claim_rows", "enter_graphs", "keep_runs", "match", "total_length", "two_users"]
+__all__ = ["UNUSED", "claim_keys", "claim_rows", "enter_graphs", "keep_runs", "match", "total_length", "two_users"]
 
 UNUSED, SHARED = -1, -2  # owners that are no graph
 _AHEAD = 64  # rows between asking for memory and reading it

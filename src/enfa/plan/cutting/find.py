@@ -17,7 +17,7 @@ from enfa.plan.cutting._runs import UNUSED, claim_keys, claim_rows, keep_runs, m
 from enfa.plan.rows.distinct import StepRows
 from enfa.plan.slicing.wanted import items_of
 
-__all__ = ["Mates", "Run", "Runs", "lists_by_graph", "mates_of", "owners_of", "runs_of"]
+__all__ = ["Mates", "Run", "Runs", "mates_of", "owners_of", "runs_of"]
 
 ENOUGH = 0.25  # of the rows of a graph must be shared with its mate: where both are in a batch, neither has runs
 

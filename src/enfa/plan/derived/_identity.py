@@ -12,7 +12,7 @@ _LOW35, _LOW32 = np.int64(0x7FFFFFFFF), np.int64(0xFFFFFFFF)
 
 @numba_kernel(inline="always")
 def _mix(value):
-    """``enfa.plan.identity.mix64`` of one number."""
+    """``enfa.plan.derived.identity.mix64`` of one number."""
     value = value * _A
     value = (value ^ ((value >> np.int64(29)) & _LOW35)) * _B
     value = (value ^ ((value >> np.int64(32)) & _LOW32)) * _C

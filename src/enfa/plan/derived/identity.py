@@ -12,7 +12,7 @@ from enfa.plan.derived.maps import segment_ids, target_rows
 from enfa.plan.links import Links, Sums
 from enfa.plan.table import Plan
 
-__all__ = ["MULTIPLIERS", "content", "mix64", "over_links", "step_identities"]
+__all__ = ["MULTIPLIERS", "mix64", "over_links", "step_identities"]
 
 MULTIPLIERS = (-0x4B47D0C5A1F2E9A3, -0x61C8864680B583EB, 0x2545F4914F6CDD1D)
 

@@ -1,6 +1,6 @@
 """What a model reads of a plan, derived from its arrays once and kept beside them.
 
-Each function looks in the ``cache`` of its argument first. A plan that has been prepared (``enfa.plan.prepare``) has
+Each function looks in the ``cache`` of its argument first. A plan that has been prepared (``enfa.plan.derived.prepare``) has
 everything there, and carries it from device to device; one that has not gets it when it is first asked for.
 """
 

@@ -17,7 +17,7 @@ from enfa.plan.derived.order import SparseMap
 from enfa.plan.links import Links, Sums
 from enfa.plan.table import Plan, Table
 
-__all__ = ["ARRAYS", "DERIVED", "PLAN", "derive", "list_maps", "way"]
+__all__ = ["ARRAYS", "PLAN", "derive", "list_maps", "way"]
 
 PLAN = -1  # instead of a step's number: what belongs to the plan as a whole
 ARRAYS = ("self_row", "in_ptr", "in_row", "in_edge", "own", "other", "place")  # of a table, read as they are

@@ -1,4 +1,4 @@
-"""Sums over lists of rows in both orders: what each sum reads, and, for gradients, who reads each row.
+"""Sums over lists of rows in both orders: what each sum reads, and, for gradients, which sums read each row.
 
 Both orders are made once, on the CPU, so that no device ever sorts and no kernel ever adds atomically. Numbers are
 int32, which is what kernels read fastest: a plan has fewer than 2^31 rows and messages.

@@ -109,7 +109,7 @@ def _table(written: Written, step: Step, read: list[Step]) -> Table:
         ptr = np.concatenate([[0], np.cumsum(np.bincount(bag.node, minlength=rows))])
         table.sums = _lists(ptr, np.argsort(bag.node, kind="stable"))
     elif step.op == "root":
-        sub, root = rooted(graphs, edits)
+        sub, root = rooted(edits)
         ptr = np.concatenate([[0], np.cumsum(np.bincount(sub, minlength=rows))])
         table.sums = _lists(ptr, written.pairs(sub, root))
     elif step.op == "diagonal":

@@ -32,7 +32,7 @@ def _check(graphs: GraphSet, edits: Edits, verb: str) -> np.ndarray:
     return edits.root
 
 
-def rooted(graphs: GraphSet, edits: Edits) -> tuple[np.ndarray, np.ndarray]:
+def rooted(edits: Edits) -> tuple[np.ndarray, np.ndarray]:
     """(subgraph, root) pairs by subgraph: one for each subgraph, or two; none where a policy found nothing to edit."""
     root = _told(edits, "bag.root")
     sub, side = np.nonzero(root >= 0)

@@ -186,7 +186,7 @@ def walk(
             if everywhere or reach[v] == s:
                 candidates[count] = v
                 count += 1
-        # whom affected nodes send to: from their side, or from that of the nodes within reach, whichever is shorter
+        # the nodes that affected ones send to: from their side, or from that of the nodes within reach, whichever is shorter
         from_reach = not everywhere and links_of(queue, np.int64(0), near, in_ptr) < sends
         if from_reach and not keep:
             so_far = count

@@ -23,7 +23,7 @@ _NONE = np.zeros(0, np.int32)
 class Order:
     """A new order of a table's rows: those that many graphs use, then the others, as they are met."""
 
-    def __init__(self, table: KeyTable, owner: np.ndarray | None = None) -> None:
+    def __init__(self, table: KeyTable, owner: np.ndarray | None) -> None:
         self.table, self.owner, self.wanted = table, owner, Wanted(Numbers(len(table)))
 
     def rows(self) -> np.ndarray:

@@ -72,7 +72,7 @@ class Builder:
         base_rows(row, Edges.of(g), kind, self.items, table.arrays, result)
         return result
 
-    def over_subgraphs(self, before: PairRows, edges: bool, table: KeyTable, depth: int = -1) -> PairRows:
+    def over_subgraphs(self, before: PairRows, edges: bool, table: KeyTable, depth: int) -> PairRows:
         """Messages within subgraphs. ``depth`` is that of :func:`~enfa.plan.rows._walk.walk`."""
         g, base_kind, edits = self.graphs, self.edge_kinds(edges), self.edited
         if not edges:  # edges that are only marked are not edited

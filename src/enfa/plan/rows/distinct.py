@@ -127,7 +127,7 @@ class Steps:
             return pairs.across(g, e, np.zeros(g.num_nodes, np.int32), table)
         found = pairs.at(self.builder.roots)
         if step.op == "root":
-            sub, _ = rooted(g, e)
+            sub, _ = rooted(e)
             ptr = np.concatenate([[0], np.cumsum(np.bincount(sub, minlength=e.num_subgraphs))])
             there = found[found >= 0]
             return table.add(np.zeros(e.num_subgraphs, np.int32), ptr, packed(there, np.ones_like(there)))

@@ -22,7 +22,7 @@ from enfa.plan.rows._walk import HUB
 if TYPE_CHECKING:
     from enfa.plan.rows.pairs import PairRows
 
-__all__ = ["LOOKED_AT", "STORED", "changes", "check_pairs", "sorted_edges", "too_many_messages", "too_many_pairs"]
+__all__ = ["LOOKED_AT", "STORED", "changes", "check_pairs", "too_many_messages", "too_many_pairs"]
 
 # Messages into the distinct rows of a layer: 4 GiB of keys, and about 16 GiB with a plan and a step. Also affected
 # (subgraph, node) pairs after a layer: 4 GiB.

@@ -11,19 +11,9 @@ from enfa.plan.keys._intern import first_half, second_half
 from enfa.plan.keys._prefetch import prefetch
 
 __all__ = [
-    "add_sums",
-    "add_up",
-    "collect",
-    "descend",
-    "enter_counts",
-    "enter_lists",
-    "enter_runs",
-    "gather",
-    "head_of",
-    "look_up",
-    "measure",
+    "add_sums", "add_up", "collect", "descend", "enter_counts", "enter_lists", "enter_runs", "gather", "look_up", "measure",
     "number_of",
-]
+]  # fmt: skip
 
 _AHEAD = 64  # keys, or numbers, between asking for memory and reading it
 _U = np.uint64  # numba checks signed places for being negative

@@ -10,7 +10,7 @@ from enfa.nn import DSGNN, DSSGNN, Step
 from enfa.nn.models.base import SubgraphGNN
 from enfa.plan.table import Plan
 
-__all__ = ["build", "loss_of", "make_step"]
+__all__ = ["build", "make_step"]
 
 
 def build(data: Benchmark, width: int, layers: int, conv: str, context: str | None, jk: str = "last") -> SubgraphGNN:

@@ -11,7 +11,7 @@ from enfa.report.data import Source
 from enfa.report.measure.store import Store
 from enfa.report.settings import POLICIES, Settings
 
-__all__ = ["BREAKDOWN", "measure_breakdown", "measure_table"]
+__all__ = ["measure_breakdown", "measure_table"]
 
 BREAKDOWN: dict[str, tuple[str, ...]] = {"PROTEINS": ("node marking", "edge deletion")}  # the paper's Q2
 

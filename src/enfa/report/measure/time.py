@@ -21,7 +21,7 @@ from enfa.report.measure.model import build, make_step
 from enfa.report.measure.store import Store
 from enfa.report.settings import DATASETS, POLICIES, Settings
 
-__all__ = ["Case", "cases", "epoch_seconds", "measure_time"]
+__all__ = ["Case", "cases", "measure_time"]
 
 
 class Case(NamedTuple):

@@ -18,7 +18,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 from enfa.report.show.page import Figure, Panel
 
-__all__ = ["COLOURS", "INK", "figure_png", "grouped", "log_axis", "panel_svg"]
+__all__ = ["COLOURS", "figure_png", "grouped", "log_axis", "panel_svg"]
 
 # Okabe and Ito's, which the colour-blind tell apart, and a shape each. In the page each becomes a variable of its CSS.
 COLOURS = {"full": "#d55e00", "ego": "#b8860b", "distinct": "#0072b2", "edges": "#882255",

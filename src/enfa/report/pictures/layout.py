@@ -20,11 +20,11 @@ def hop_distances(num_nodes: int, edge_index: np.ndarray) -> np.ndarray:
     return np.where(hops < 0, hops.max(initial=0) + 2, hops)
 
 
-def layout(num_nodes: int, edge_index: np.ndarray, steps: int = 300) -> np.ndarray:
+def layout(num_nodes: int, edge_index: np.ndarray) -> np.ndarray:
     """[n, 2] positions with edges about 1 long, the wider side across. The same graph gets the same picture.
 
     Stress majorisation (Gansner, Koren and North, "Graph Drawing by Stress Majorization", 2004): distances on paper
-    approach hops, near ones first (weights 1 / hops^2). Starts from classical scaling. Cost: steps * n^2.
+    approach hops, near ones first (weights 1 / hops^2). Starts from classical scaling. Cost: 300 * n^2.
     """
     if num_nodes < 2:
         return np.zeros((num_nodes, 2))
@@ -38,7 +38,7 @@ def layout(num_nodes: int, edge_index: np.ndarray, steps: int = 300) -> np.ndarr
     weight = 1.0 / np.where(hops > 0, hops, np.inf) ** 2
     laplacian = np.diag(weight.sum(1)) - weight
     inverse = np.linalg.pinv(laplacian)
-    for _ in range(steps):
+    for _ in range(300):
         gap = np.linalg.norm(place[:, None] - place[None], axis=2)
         ratio = weight * hops / np.where(gap > 1e-9, gap, np.inf)
         place = inverse @ (np.diag(ratio.sum(1)) - ratio) @ place

@@ -14,7 +14,7 @@ from enfa.nn.bag import compile
 from enfa.plan.slicing.alone import Lists, merged, rows_by_graph
 from enfa.report.program import program_for
 
-__all__ = ["COUNTS", "good_size", "inspect_shards", "rows_of_graphs", "rows_of_shards"]
+__all__ = ["good_size", "inspect_shards", "rows_of_graphs", "rows_of_shards"]
 
 COUNTS = (1, 2, 4, 8, 16, 32, 64)
 _BATCHES = 8

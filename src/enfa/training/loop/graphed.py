@@ -5,7 +5,8 @@ from itertools import islice
 
 import torch
 
-from enfa.batch.static.packed import Packed, PackedLoader, default_workers
+from enfa.batch.loader import default_workers
+from enfa.batch.static.packed import Packed, PackedLoader
 from enfa.nn.triton import accelerated
 from enfa.training.settings.config import Config
 

@@ -9,7 +9,7 @@ import torch
 
 from enfa.atomic import write_atomically
 from enfa.training.loop.lightning import pl
-from enfa.training.run import BEST
+from enfa.training.settings.folder import BEST
 
 __all__ = ["WholeCheckpoints"]
 

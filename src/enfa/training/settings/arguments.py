@@ -5,7 +5,7 @@ from typing import Any
 from enfa.nn.models.arguments import arguments
 from enfa.nn.models.registry import DEFAULTS, MODELS
 
-__all__ = ["GIVEN", "OWN_DEFAULT", "SETTINGS", "arguments", "default_of"]
+__all__ = ["GIVEN", "OWN_DEFAULT", "SETTINGS", "default_of"]
 
 # Settings that are arguments of models, where these take them.
 SETTINGS = (

@@ -14,7 +14,7 @@ from enfa.nn.models.registry import MODELS
 from enfa.training.settings.arguments import default_of
 from enfa.training.settings.config import Config
 
-__all__ = ["MOLECULES", "no_such_setting", "read_config"]
+__all__ = ["no_such_setting", "read_config"]
 
 # Settings for a CSV file of molecules where nothing else is said: runs end when they get no better. Where the model's own conv
 # would not read bonds, it is one that does.

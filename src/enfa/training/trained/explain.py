@@ -75,8 +75,6 @@ def read_one(
     smiles = every[_within(text, row, len(every))]
     try:
         return from_smiles([smiles])[0], smiles
-    except ImportError as error:  # rdkit is an extra
-        raise ValueError(str(error)) from error
     except ValueError as error:
         kind = f"row {row} of {path}" if path.is_file() else "a file that exists, or a molecule"
         raise ValueError(f"Expected {kind} to be a SMILES string, got {smiles!r}") from error

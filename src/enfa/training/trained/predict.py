@@ -21,7 +21,7 @@ from enfa.training.one_graph import predict_roots
 from enfa.training.settings.config import MODEL, Config
 from enfa.training.trained.members import members
 
-__all__ = ["Outputs", "outputs", "predict", "read_graphs", "read_smiles"]
+__all__ = ["Outputs", "outputs", "predict", "read_smiles"]
 
 
 def read_smiles(path: Path, column: str | None = None, given: str | None = None) -> list[str]:
@@ -31,17 +31,14 @@ def read_smiles(path: Path, column: str | None = None, given: str | None = None)
     return table.column(smiles_column(table, given or (column if column in table.columns else None)))
 
 
-def read_graphs(path: Path, use_node_attr: bool = False, needs: Sequence[Need] = ()) -> tuple[list[Data], list[str] | None]:
+def read_graphs(path: Path, use_node_attr: bool, needs: Sequence[Need]) -> tuple[list[Data], list[str] | None]:
     """The graphs of an ``.npz`` file, or of a file of SMILES strings together with these. ``needs``: of ``graphs_from_npz``."""
     if not path.is_file():
         raise FileNotFoundError(f"There is no input file {path}")
     if path.suffix == ".npz":
         return graphs_from_npz(path, use_node_attr=use_node_attr, needs=needs), None
     smiles = read_smiles(path)
-    try:
-        return from_smiles(smiles), smiles
-    except ImportError as error:  # rdkit is an extra
-        raise ValueError(str(error)) from error
+    return from_smiles(smiles), smiles
 
 
 @dataclass(frozen=True)

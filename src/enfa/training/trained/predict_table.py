@@ -49,10 +49,7 @@ def predict_table(
     if smiles is None and config.smiles in table.columns:
         smiles = config.smiles
     texts = table.column(smiles_column(table, smiles))
-    try:
-        found = read_molecules(texts, table)
-    except ImportError as error:  # rdkit is an extra
-        raise ValueError(str(error)) from error
+    found = read_molecules(texts, table)
     strange = [
         table.bad_row(row, texts[row], why)
         for row, graph in enumerate(found.graphs)

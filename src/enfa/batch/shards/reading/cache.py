@@ -9,7 +9,8 @@ import numpy as np
 from torch import Tensor
 
 from enfa.batch.dataset import CompiledDataset
-from enfa.batch.file.storage import CorruptFileError, load_arrays, load_compiled
+from enfa.batch.file.corrupt import CorruptFileError
+from enfa.batch.file.storage import load_arrays, load_compiled
 from enfa.batch.shards.folder import Folder
 from enfa.batch.shards.manifest import Manifest
 from enfa.edits import Policy

@@ -18,7 +18,7 @@ from enfa.graphs import GraphSet
 from enfa.graphs.join import added_rows, join, renumbered
 from enfa.plan.keys.intern import KeyTable, packed
 from enfa.plan.rows.distinct import StepRows
-from enfa.plan.slicing.slice import Sources
+from enfa.plan.slicing.sources import Sources
 from enfa.plan.step import Program, Step
 
 __all__ = ["joined"]

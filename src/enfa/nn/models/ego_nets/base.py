@@ -5,24 +5,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from enfa.graphs.names import unknown
 from enfa.graphs.numbers import whole
 from enfa.nn.bag.bag import Bag
 from enfa.nn.convs import make_conv
 from enfa.nn.convs.base import make_norm
-from enfa.nn.models.base import ConvLike, SubgraphGNN, SubgraphLayer
+from enfa.nn.models.base import ConvLike, SubgraphGNN, SubgraphLayer, check_choices
 from enfa.nn.rowwise.rows import Rows
 
-__all__ = ["EGO_POOLS", "EGO_READOUTS", "EgoGNN", "check_choices"]
+__all__ = ["EGO_READOUTS", "EgoGNN"]
 
 EGO_POOLS = ("sum", "mean", "max", "root")
 EGO_READOUTS = ("sum", "mean", "max", "node")
-
-
-def check_choices(**given: tuple[str, tuple[str, ...]]) -> None:
-    for what, (name, known) in given.items():
-        if name not in known:
-            raise unknown(what, name, known)
 
 
 class MarkedLayer(SubgraphLayer):

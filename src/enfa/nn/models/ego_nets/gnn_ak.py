@@ -11,8 +11,8 @@ from enfa.nn.convs import make_conv
 from enfa.nn.convs.base import make_norm
 from enfa.nn.cuda.captures import Captures
 from enfa.nn.encode import EdgeEncoder, NodeEncoder
-from enfa.nn.models.base import ConvLike, SubgraphLayer, check_edges
-from enfa.nn.models.ego_nets.base import EGO_READOUTS, check_choices
+from enfa.nn.models.base import ConvLike, SubgraphLayer, check_choices, check_edges, check_sharing
+from enfa.nn.models.ego_nets.base import EGO_READOUTS
 from enfa.nn.models.pretrained import Saved
 from enfa.nn.ops.linear import through
 from enfa.nn.rowwise.rows import Rows
@@ -84,10 +84,7 @@ class GNNAK(Saved, Captures):
     ) -> None:  # fmt: skip
         super().__init__()
         check_choices(pool=(pool, ("mean", "sum")), readout=(readout, EGO_READOUTS))
-        if not 0.0 <= dropout < 1.0:
-            raise ValueError(f"Expected a dropout probability from 0 to below 1, got {dropout}")
-        if share not in (None, "dataset", "graph"):
-            raise ValueError(f"Expected share to be 'dataset', 'graph' or None, got {share!r}")
+        check_sharing(share, dropout)
         num_layers, hidden = whole("num_layers", num_layers, 1), whole("hidden_channels", hidden_channels, 1)
         inner, self.marks = whole("inner_layers", inner_layers, 1), whole("mark_channels", mark_channels, 1)
         hops, out_channels = whole("hop_channels", hop_channels, 1), whole("out_channels", out_channels, 1)

@@ -5,8 +5,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from enfa.nn.bag.bag import Bag
-from enfa.nn.models.base import ConvLike
-from enfa.nn.models.ego_nets.base import EgoGNN, check_choices
+from enfa.nn.models.base import ConvLike, check_choices
+from enfa.nn.models.ego_nets.base import EgoGNN
 from enfa.nn.rowwise.rows import Rows
 
 __all__ = ["I2GNN"]
