@@ -201,6 +201,26 @@ def test_no_rows_and_no_counts(check) -> None:
         assert not norm.running_mean.any() and bool((norm.running_var == 1).all()) and norm.num_batches_tracked == 1
 
 
+class _NoGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x: Tensor) -> Tensor:
+        return x * 1
+
+    @staticmethod
+    def backward(ctx, grad: Tensor) -> None:
+        return None
+
+
+@pytest.mark.parametrize("widths", [(5,), (5, 6), (72, 72)], ids=str)
+def test_read_by_a_function_that_returns_no_gradient(check, widths: tuple[int, ...]) -> None:
+    x = torch.randn(7, widths[0], device=check.device, requires_grad=True)
+    out = counted_rows(x)
+    for module in _modules(widths, affine=True):
+        out = module.to(check.device)(out)
+    _NoGradient.apply(out.value).sum().backward()
+    assert x.grad is None or not x.grad.any()
+
+
 @pytest.mark.parametrize(("widths", "dtype"), [((5,), torch.float64), ((5, 6), torch.float64), ((140, 130), torch.float32),
                                                ((72, 72), torch.float32)])  # fmt: skip
 def test_rows_that_do_not_count_give_no_gradient(check, widths: tuple[int, ...], dtype: torch.dtype) -> None:
