@@ -190,6 +190,21 @@ def test_what_a_row_holds_that_nobody_counts_is_of_no_account(check, widths: tup
         assert bool(value.isfinite().all()) and torch.equal(value, reference)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("widths", [(6,), (70,), (5, 9), (20, 70), (140, 130)], ids=str)
+def test_equal_rows_come_out_as_the_bias(check, widths: tuple[int, ...], dtype: torch.dtype) -> None:
+    """Exactly: a ReLU behind the norm, whose bias begins as 0, would pass what rounding leaves."""
+    *linear, norm = (m.to(check.device, dtype) for m in _modules(widths, affine=True))
+    for rows in (1, 3, 50, 300):
+        copies = torch.randint(0, 9, (rows,))
+        copies[0] = 3
+        given = torch.rand(1, widths[0], dtype=dtype) if not linear else torch.zeros(1, widths[0], dtype=dtype)
+        out = counted_rows(given.expand(rows, -1).to(check.device), copies.to(check.device))
+        for module in (*linear, norm):
+            out = module(out)
+        assert torch.equal(out.value, norm.bias.expand(rows, -1))
+
+
 def test_no_rows_and_no_counts(check) -> None:
     for rows in (0, 3):
         x = torch.ones(rows, 4, device=check.device, requires_grad=True)
