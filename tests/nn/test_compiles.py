@@ -31,7 +31,7 @@ assert "wgmma" in ptx
 ptx = compiles(_parts_kernel, h + i + h + i + 2 * f + "i32", 4,
                N=300, K=300, P=P, Q=P, ROWS=64, COLS=64, DEPTH=32, AHEAD=128)
 assert "wgmma" in ptx
-compiles(_halve_kernel, 4 * f + i + h + i + "i32", 4, C=300, P=P, NORMED=True, AFFINE=True, ROWS=8, COLS=512)
+compiles(_halve_kernel, 4 * f + i + h + i + "i32", 4, C=300, P=P, NORMED=True, COUNTED=False, AFFINE=True, ROWS=8, COLS=512)
 compiles(_halve_gradient_kernel, 2 * f + i + 5 * f + i + f + h + i + f + "i32", 8,
          C=300, P=P, AFFINE=True, RELU=True, STORED=True, SLACK=8, ROWS=32, COLS=256, REST=64)
 b, i64 = "*bf16 ", "*i64 "
@@ -40,7 +40,8 @@ for normed in (False, True):
     ptx = compiles(wide_kernel, 2 * b + 3 * f + i64 + b + 2 * f + 2 * b + "i32", 4, **known,
                    STRIDE=P, SHIFTED=True, PLUS=True, RELU=False, ROWS=64, COLS=128, DEPTH=32)
     assert "wgmma" in ptx and ".bf16" in ptx
-    ptx = compiles(weight_kernel, 3 * b + 3 * f + i64 + f + "i32", 8, **known, SUMS=True, ROWS=128, COLS=128, DEPTH=32)
+    ptx = compiles(weight_kernel, 3 * b + 3 * f + i64 + f + "i32", 8, **known, COUNTED=not normed,
+                   SUMS=True, ROWS=128, COLS=128, DEPTH=32)
     assert "wgmma" in ptx and ".bf16" in ptx
 print("compiled")
 """

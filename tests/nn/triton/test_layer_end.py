@@ -4,7 +4,8 @@ import copy
 
 import pytest
 import torch
-from held_cases import CASES, Case
+import torch.nn.functional as F
+from held_cases import CASES, Case, out
 from small_bag import random_bits
 from torch import Tensor, nn
 
@@ -99,6 +100,23 @@ def test_frozen_parts(check, which: str) -> None:
     with check.plainly():
         exact = _step(model, enfa.make_plan(graphs, enfa.NodeMarking(), model, "full"), "cpu")
     check.near(_step(model, enfa.make_plan(graphs, enfa.NodeMarking(), model), check.device), exact, 1e-10)
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_weights_that_changed_before_the_dropout(check, joined: bool) -> None:
+    """Said, as without dropout: what is held back was called with other weights."""
+
+    def ended(m: Case, bag: enfa.Bag) -> Tensor:
+        h = m.norm(m.x(bag))
+        h = (h + bag.spread(bag.across(m.x(bag), "mean")) if joined else h).relu()
+        with torch.no_grad():
+            m.norm.weight.mul_(2)
+        return out(bag, F.dropout(h, 0.3))
+
+    model = Case(ended)
+    plan = enfa.make_plan(random_bits(3), enfa.NodeMarking(), model)
+    with pytest.raises(RuntimeError, match="Expected values of Rows to be read before weights that they are computed with"):
+        model.to(check.device)(plan.to(check.device))
 
 
 @pytest.mark.parametrize("name", ["layers, dropout", "layers, dropout of a norm"])

@@ -176,17 +176,33 @@ def test_float64(check, widths: tuple[int, ...]) -> None:
     check.near(found, exact, 1e-12)
 
 
-@pytest.mark.parametrize("widths", [(5,), (5, 9), (20, 70), (130, 3), (9, 72, 72)], ids=str)
+@pytest.mark.filterwarnings("ignore:invalid value", "ignore:All-NaN slice")  # of the interpreter, at what that row holds
+@pytest.mark.parametrize("widths", [(5,), (5, 9), (20, 70), (130, 3), (9, 72, 72), (140, 130)], ids=str)
 def test_what_a_row_holds_that_nobody_counts_is_of_no_account(check, widths: tuple[int, ...]) -> None:
     """Nothing reads such a row, so no gradient comes to it; and it comes out of a norm as the bias, however large it was."""
     modules = tuple(m.to(check.device) for m in _modules(widths, True))
     x, copies, weight = torch.randn(70, widths[0]), torch.randint(1, 5, (70,)), torch.randn(70, widths[-1])
     spoilt = x.clone()
-    for row, bad in {0: 1e12, 7: -1e12, 66: 1e6, 69: 1e12}.items():
+    for row, bad in {0: 1e12, 7: -torch.inf, 66: 1e6, 69: torch.nan}.items():
         copies[row], spoilt[row], weight[row] = 0, bad, 0
     expected, found = (_run(modules, *(t.to(check.device) for t in (v, copies, weight))) for v in (x, spoilt))
     for value, reference in zip(found, expected, strict=True):
         assert bool(value.isfinite().all()) and torch.equal(value, reference)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("widths", [(6,), (70,), (5, 9), (20, 70), (140, 130)], ids=str)
+def test_equal_rows_come_out_as_the_bias(check, widths: tuple[int, ...], dtype: torch.dtype) -> None:
+    """Exactly: a ReLU behind the norm, whose bias begins as 0, would pass what rounding leaves."""
+    *linear, norm = (m.to(check.device, dtype) for m in _modules(widths, affine=True))
+    for rows in (1, 3, 50, 300):
+        copies = torch.randint(0, 9, (rows,))
+        copies[0] = 3
+        given = torch.rand(1, widths[0], dtype=dtype) if not linear else torch.zeros(1, widths[0], dtype=dtype)
+        out = counted_rows(given.expand(rows, -1).to(check.device), copies.to(check.device))
+        for module in (*linear, norm):
+            out = module(out)
+        assert torch.equal(out.value, norm.bias.expand(rows, -1))
 
 
 def test_no_rows_and_no_counts(check) -> None:
@@ -199,6 +215,26 @@ def test_no_rows_and_no_counts(check) -> None:
         (0 * out).sum().backward()  # nothing reads them
         assert out.shape == (rows, 4) and not out.any() and not x.grad.any()  # type: ignore[union-attr]
         assert not norm.running_mean.any() and bool((norm.running_var == 1).all()) and norm.num_batches_tracked == 1
+
+
+class _NoGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x: Tensor) -> Tensor:
+        return x * 1
+
+    @staticmethod
+    def backward(ctx, grad: Tensor) -> None:
+        return None
+
+
+@pytest.mark.parametrize("widths", [(5,), (5, 6), (72, 72)], ids=str)
+def test_read_by_a_function_that_returns_no_gradient(check, widths: tuple[int, ...]) -> None:
+    x = torch.randn(7, widths[0], device=check.device, requires_grad=True)
+    out = counted_rows(x)
+    for module in _modules(widths, affine=True):
+        out = module.to(check.device)(out)
+    _NoGradient.apply(out.value).sum().backward()
+    assert x.grad is None or not x.grad.any()
 
 
 @pytest.mark.parametrize(("widths", "dtype"), [((5,), torch.float64), ((5, 6), torch.float64), ((140, 130), torch.float32),

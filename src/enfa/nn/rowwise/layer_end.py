@@ -90,6 +90,8 @@ def dropped(rows: Rows, drop: Drop) -> Tensor | None:
     held = rows.held
     if held is None or not rows.activated or held.found or not held.as_now() or not holds(rows):
         return None
+    if held.stale():
+        return None  # reading their values says so
     if isinstance(held, HeldJoin):
         return held.ended(True, drop)
     later = _later(held) if isinstance(held, HeldNorm) else None

@@ -16,7 +16,7 @@ from enfa.nn.ops.function import applied, backward_once
 from enfa.nn.triton.launch import cdiv, kernel, next_power_of_2
 from enfa.plan.derived.identity import MULTIPLIERS
 
-__all__ = ["kept", "keyed_dropout", "salt_of", "threshold_of"]
+__all__ = ["kept", "keyed_dropout", "salt_of", "scale_of", "threshold_of"]
 
 _FIRST, _SECOND, _THIRD = (tl.constexpr(m) for m in MULTIPLIERS)
 
@@ -68,12 +68,17 @@ def threshold_of(p: float) -> int:
     return int((p - 0.5) * 2**53)
 
 
+def scale_of(p: float) -> float:
+    """What is kept is multiplied by it. A plain number, as constants of kernels are: ``p`` may be one of NumPy's."""
+    return float(1.0 / (1.0 - p))
+
+
 def _launch(x: Tensor, identity: Tensor, p: float, seed: Tensor, salt: Tensor, draws: bool) -> Tensor:
     out, (rows, channels) = torch.empty_like(x), x.shape
-    tile = {"ROWS": 32, "COLS": min(128, next_power_of_2(channels))}
+    tile = {"ROWS": 32, "COLS": min(128, max(1, next_power_of_2(channels)))}
     _dropout_kernel[(cdiv(rows, tile["ROWS"]), cdiv(channels, tile["COLS"]))](
         x, out, identity, seed, salt, rows,
-        C=channels, THRESHOLD=threshold_of(p), SCALE=1.0 / (1.0 - p), DRAWS=draws, num_warps=4, **tile,
+        C=channels, THRESHOLD=threshold_of(p), SCALE=scale_of(p), DRAWS=draws, num_warps=4, **tile,
     )  # fmt: skip
     return out
 

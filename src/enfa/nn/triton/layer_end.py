@@ -14,7 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from enfa.nn.ops.function import applied, backward_once
-from enfa.nn.triton.dropout import kept, salt_of, threshold_of
+from enfa.nn.triton.dropout import kept, salt_of, scale_of, threshold_of
 from enfa.nn.triton.launch import Launch, cdiv, kernel, next_power_of_2
 from enfa.nn.triton.linears.wide import Normed
 from enfa.nn.triton.norm import scaling_of
@@ -94,13 +94,13 @@ def _ending(channels: int, dtype: torch.dtype, p: float, *switches: bool) -> tup
     cols = min(128, max(16, next_power_of_2(channels)))
     shape = {"ROWS": 2048 // cols, "COLS": cols, "num_warps": 4}
     more = dict(zip(("AFFINE", "MOVED", "JOINED", "ALIKE", "RELU"), switches))
-    drawn = {"THRESHOLD": threshold_of(p), "SCALE": 1.0 / (1.0 - p)}
+    drawn = {"THRESHOLD": threshold_of(p), "SCALE": scale_of(p)}
     return _end_kernel.launch(C=channels, ACC=accumulator(dtype), **more, **drawn, **shape), shape["ROWS"], cdiv(channels, cols)
 
 
 @cache
 def _above(p: float, dtype: torch.dtype) -> Launch:
-    return _above_kernel.launch(SCALE=1.0 / (1.0 - p), ACC=accumulator(dtype), BLOCK=BLOCK, num_warps=8)
+    return _above_kernel.launch(SCALE=scale_of(p), ACC=accumulator(dtype), BLOCK=BLOCK, num_warps=8)
 
 
 class _End(torch.autograd.Function):

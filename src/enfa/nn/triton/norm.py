@@ -153,7 +153,9 @@ class _Norm(torch.autograd.Function):
 
     @staticmethod
     @backward_once
-    def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad: Tensor | None, *_: Tensor) -> tuple[Tensor | None, ...]:
+        if grad is None:
+            return (None,) * 8
         x, weight, bias, copies, saved, total = ctx.saved_tensors
         grad = grad.contiguous()
         sums = gradient_sums(grad, x, copies, saved, weight, bias, ctx.relu)

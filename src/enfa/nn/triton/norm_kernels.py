@@ -4,6 +4,9 @@ The first kernel of each pair takes column sums over a share of the rows per pro
 those shares, in a fixed order, and then normalises its rows. Mean and variance are merged by Chan's formula, so nothing
 cancels, and are float32 whatever the rows are (float64 for float64 rows). The running buffers are updated on the way.
 
+Equal rows have exactly their own mean, whatever their number: a rounding error there, divided by a variance of 0, would decide
+on which side of a ReLU they come out.
+
 A row that stands for nothing (the padding of a bucket) is not read for the statistics, comes out as the bias, and so stays
 finite however many norms follow: a product with its count, 0, is 0.
 
@@ -20,6 +23,14 @@ __all__ = [
     "above_relu", "gradient_kernel", "gradient_sums_kernel", "load_scaling", "normalise_kernel", "normalised",
     "row_gradients", "statistics_kernel", "total_gradients", "totals_kernel",
 ]  # fmt: skip
+
+
+@triton.jit
+def _weighted_mean(values, weights, total):
+    """Over the first axis, and once more of what is left then: of equal values it is exactly these."""
+    whole = tl.maximum(total, 1)
+    mean = tl.sum(values * weights[:, None], 0) / whole
+    return mean + tl.sum((values - mean[None, :]) * weights[:, None], 0) / whole
 
 
 @kernel(do_not_specialize=["R"])
@@ -43,10 +54,11 @@ def statistics_kernel(
         value = tl.load(x + rows.to(tl.int64)[:, None] * C + cols[None, :], counted, 0).to(ACC)
         count += c
         away = tl.where(counted, value - mean, 0)
-        mean += away * (c / tl.maximum(count, 1))[:, None]
+        # 1 for the first that counts: a GPU's quotient of two equal numbers may be another
+        mean += away * tl.where(count > c, c / tl.maximum(count, 1), 1)[:, None]
         square += c[:, None] * away * (value - mean)
     total = tl.sum(count, 0)
-    middle = tl.sum(mean * count[:, None], 0) / tl.maximum(total, 1)
+    middle = _weighted_mean(mean, count, total)
     away = mean - middle[None, :]
     spread = tl.sum(square + count[:, None] * away * away, 0)
     tl.store(mean_parts + part * C + cols, middle, inside)
@@ -93,7 +105,7 @@ def normalise_kernel(
     count = tl.load(count_parts + parts, there, 0)
     total = tl.sum(count, 0)
     means = tl.load(mean_parts + at, there[:, None] & inside[None, :], 0)
-    mean = tl.sum(means * count[:, None], 0) / tl.maximum(total, 1)
+    mean = _weighted_mean(means, count, total)
     away = means - mean[None, :]
     squares = tl.load(square_parts + at, there[:, None] & inside[None, :], 0)
     var = tl.sum(squares + count[:, None] * away * away, 0) / tl.maximum(total, 1)

@@ -68,7 +68,8 @@ def _store_halves(a, exponent, parts, exponents, rows, long, cols, R, P: tl.cons
 @kernel(do_not_specialize=["R"])
 def _halve_kernel(
     x, saved, weight, bias, copies, parts, exponents, R,
-    C: tl.constexpr, P: tl.constexpr, NORMED: tl.constexpr, AFFINE: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
+    C: tl.constexpr, P: tl.constexpr, NORMED: tl.constexpr, COUNTED: tl.constexpr, AFFINE: tl.constexpr, ROWS: tl.constexpr,
+    COLS: tl.constexpr,
 ):  # fmt: skip
     """The last rows first: x was written from the first to the last, and the cache holds what was written last."""
     rows = (tl.num_programs(0) - 1 - tl.program_id(0)) * ROWS + tl.arange(0, ROWS)
@@ -82,6 +83,8 @@ def _halve_kernel(
         scale, shift = load_scaling(rstd, weight, bias, cols, inside, AFFINE, tl.float32, COLS)
         counted = (tl.load(copies + rows, rows < R, 0) > 0)[:, None]
         a = tl.where(mask, normalised(tl.where(counted, a, mean[None, :]), mean, scale, shift, True), 0)
+    if COUNTED:  # a row that stands for nothing may hold anything
+        a = tl.where((tl.load(copies + rows, rows < R, 0) > 0)[:, None], a, 0)
     _store_halves(a, _exponents(tl.max(tl.abs(a), 1)), parts, exponents, rows, long, cols, R, P)
 
 
@@ -90,19 +93,22 @@ def _room(x: Tensor) -> Halved:
     return Halved(x.new_empty(2, rows, padded(cols), dtype=torch.float16), x.new_empty(rows, dtype=torch.int32))
 
 
-def halve_rows(x: Tensor, normed: Normed | None = None) -> Halved:
-    """``normed``: the norm and ReLU that the rows go through first."""
+def halve_rows(x: Tensor, normed: Normed | None = None, copies: Tensor | None = None) -> Halved:
+    """``normed``: the norm and ReLU that the rows go through first. ``copies``: without it, rows that count 0 are zeros."""
     (rows, cols), found = x.shape, _room(x)
-    saved, weight, bias, copies = (x, x, x, x) if normed is None else (normed[0], *scaling_of(*normed[:3]), normed[3])
-    launch = _halving(cols, normed is not None, normed is not None and normed.weight is not None)
-    launch((cdiv(rows, 8),), x, saved, weight, bias, copies, *found, rows)
+    counts = normed is None and copies is not None
+    first = (x, x, x, copies if counts else x) if normed is None else (normed[0], *scaling_of(*normed[:3]), normed[3])
+    launch = _halving(cols, normed is not None, counts, normed is not None and normed.weight is not None)
+    launch((cdiv(rows, 8),), x, *first, *found, rows)
     return found
 
 
 @cache
-def _halving(cols: int, normed: bool, affine: bool) -> Launch:
+def _halving(cols: int, normed: bool, counted: bool, affine: bool) -> Launch:
     wide = padded(cols)
-    return _halve_kernel.launch(C=cols, P=wide, NORMED=normed, AFFINE=affine, ROWS=8, COLS=next_power_of_2(wide), num_warps=4)
+    return _halve_kernel.launch(
+        C=cols, P=wide, NORMED=normed, COUNTED=counted, AFFINE=affine, ROWS=8, COLS=next_power_of_2(wide), num_warps=4
+    )
 
 
 @triton.jit

@@ -74,6 +74,8 @@ def _backward_kernel(
             of_x = tl.dot(of_z, whole, input_precision=PRECISION, out_dtype=ACC)
             tl.store(out + long * K + k[None, :], of_x.to(out.dtype.element_ty), held)
         inputs = tl.load(x + long * K + k[None, :], held, 0)
+        # a row that stands for nothing, whose gradient is 0, may hold anything
+        inputs = tl.where((tl.load(copies + rows, here, 0) > 0)[:, None], inputs, 0)
         of_weight = tl.dot(tl.trans(of_z), inputs, of_weight, input_precision=PRECISION, out_dtype=ACC)
     place = parts_out + part.to(tl.int64) * N * K + cols[:, None] * K + k[None, :]
     tl.store(place, of_weight, inside[:, None] & (k < K)[None, :])
@@ -90,9 +92,9 @@ def _backward(
     )  # fmt: skip
 
 
-def _weight_gradient(of_z: Tensor, x: Tensor, *before: Any) -> Tensor:
+def _weight_gradient(of_z: Tensor, x: Tensor, copies: Tensor, *before: Any) -> Tensor:
     """Of a wide weight, and zeros for the bias behind it."""
-    shares = weight_parts(of_z, x, normed=Normed(*before) if before else None)
+    shares = weight_parts(of_z, x, **({"normed": Normed(*before)} if before else {"copies": copies}))
     return add_parts(shares, of_z.shape[1], torch.float32)
 
 
@@ -118,7 +120,7 @@ class _LinearNorm(torch.autograd.Function):
             z = tall_times(x, w, b, False, plus=plus, stats=(copies, *stats), shares=(parts, share))
         else:  # a program that holds a wide tile has no registers left for statistics
             if is_halved(*w.shape) and not mixed:
-                kept = held = halve_rows(x, before)
+                kept = held = halve_rows(x, before, copies)
                 z = halved_times(held, split, w.shape, b, False, plus=plus)
             else:
                 z = wide_times(x, split, w.shape, b, False, normed=before, plus=plus)
@@ -165,7 +167,7 @@ class _LinearNorm(torch.autograd.Function):
                 else:
                     of_z, of_params = turn_gradient(*known)
                     of_x = wide_times(of_z, split, w.shape, None, True) if inputs else None
-                of_w = ctx.beside.run(_weight_gradient, of_z, x, *before)
+                of_w = ctx.beside.run(_weight_gradient, of_z, x, copies, *before)
         of_weight, of_bias = (None, None) if weight is None else of_params.unbind(0)
         of_b = of_w[outs * ins :] if ctx.biased else None
         of_plus = of_z if added else None

@@ -96,7 +96,9 @@ def _tall_kernel(
             middle = tl.sum(tl.where((c > 0)[:, None], total * c[:, None], 0), 0) / tl.maximum(tile_count, 1)
             away = tl.where((c > 0)[:, None], total - middle[None, :], 0)
             spread = tl.sum(away * away * c[:, None], 0)
-            part_of = tile_count / tl.maximum(count + tile_count, 1)
+            # equal rows have exactly their own mean, as by statistics_kernel
+            middle += tl.sum(away * c[:, None], 0) / tl.maximum(tile_count, 1)
+            part_of = tl.where(count > 0, tile_count / tl.maximum(count + tile_count, 1), 1)
             square += spread + (middle - mean) * (middle - mean) * count * part_of
             mean += (middle - mean) * part_of
             count += tile_count

@@ -84,25 +84,34 @@ def _mixed_tile(rows: int, columns: int) -> dict[str, Any]:
 
 
 def weight_parts(
-    grad: Tensor, x: Tensor, *, gate: Tensor | None = None, sums: bool = False, normed: Normed | None = None
+    grad: Tensor, x: Tensor, *, gate: Tensor | None = None, sums: bool = False, normed: Normed | None = None,
+    copies: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """[shares, N * K]: ``grad.T @ x``, by shares of the rows; with ``sums`` those of grad [N] behind it."""
+    """[shares, N * K]: ``grad.T @ x``, by shares of the rows; with ``sums`` those of grad [N] behind it.
+
+    ``copies``: where they are 0, x may hold anything (with ``normed`` those of that norm are looked at).
+    """
+    assert normed is None or copies is None
     n, k = grad.shape[1], x.shape[1]
-    there = normed is not None, normed is not None and normed.weight is not None, gate is not None
+    there = normed is not None, normed is not None and normed.weight is not None, gate is not None, copies is not None
     launch, blocks = _weights(n, k, *there, sums, 3 if gate is None else stages(x, 3), x.dtype == torch.bfloat16)
     parts, _ = row_shares(x.shape[0], 32, 128 if n * k <= 2**15 else 64)
     out = x.new_empty(parts, n * k + n * sums, dtype=torch.float32)
-    launch((parts, blocks), grad, grad if gate is None else gate, x, *_arguments(x, normed), out, x.shape[0])
+    *norm, held = _arguments(x, normed)
+    held = held if copies is None else copies
+    launch((parts, blocks), grad, grad if gate is None else gate, x, *norm, held, out, x.shape[0])
     return out
 
 
 @cache
 def _weights(
-    n: int, k: int, normed: bool, affine: bool, gated: bool, sums: bool, under_way: int, mixed: bool
+    n: int, k: int, normed: bool, affine: bool, gated: bool, counted: bool, sums: bool, under_way: int, mixed: bool
 ) -> tuple[Launch, int]:  # fmt: skip
     """And how many tiles there are."""
     tile = _weight_tile(n, k, under_way, mixed)
-    launch = weight_kernel.launch(N=n, K=k, NORMED=normed, AFFINE=affine, GATED=gated, SUMS=sums, **tile)
+    launch = weight_kernel.launch(
+        N=n, K=k, NORMED=normed, COUNTED=counted, AFFINE=affine, GATED=gated, SUMS=sums, **tile
+    )  # fmt: skip
     return launch, cdiv(n, tile["ROWS"]) * cdiv(k, tile["COLS"])
 
 

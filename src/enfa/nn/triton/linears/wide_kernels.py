@@ -90,10 +90,13 @@ def wide_kernel(
 @kernel(do_not_specialize=["R"])
 def weight_kernel(
     grad, gate, x, saved, weight, bias, copies, parts, R,
-    N: tl.constexpr, K: tl.constexpr, NORMED: tl.constexpr, AFFINE: tl.constexpr, GATED: tl.constexpr,
+    N: tl.constexpr, K: tl.constexpr, NORMED: tl.constexpr, COUNTED: tl.constexpr, AFFINE: tl.constexpr, GATED: tl.constexpr,
     SUMS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
-    """parts [share of the rows, N * K]: the share's grad^T x; where SUMS, the sums of grad [N] behind it."""
+    """parts [share of the rows, N * K]: the share's grad^T x; where SUMS, the sums of grad [N] behind it.
+
+    COUNTED: a row that stands for nothing, whose gradient is 0, may hold anything.
+    """
     part = tl.program_id(0)
     blocks: tl.constexpr = (K + COLS - 1) // COLS
     n = (tl.program_id(1) // blocks) * ROWS + tl.arange(0, ROWS)
@@ -112,6 +115,8 @@ def weight_kernel(
             b = _load_normed(x, long * K + k[None, :], mask, counted, saved, weight, bias, k, K, AFFINE, COLS)
         else:
             b = tl.load(x + long * K + k[None, :], mask, 0)
+        if COUNTED:
+            b = tl.where((tl.load(copies + r, r < R, 0) > 0)[:, None], b, 0)
         if grad.dtype.element_ty == tl.bfloat16:
             total = tl.dot(tl.trans(a), b.to(tl.bfloat16), total)
         else:
