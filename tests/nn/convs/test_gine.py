@@ -3,6 +3,8 @@ import torch
 from small_table import check_formula
 
 import enfa
+from enfa.nn.convs import gine
+from enfa.nn.ops import threads
 from enfa.plan.derived.prepare import lean, prepare
 from enfa.testing import random_graphs
 
@@ -35,3 +37,32 @@ def test_from_lists_the_same(cardinalities: list[int], by_kind: bool) -> None:
     found = [out, *torch.autograd.grad(out.square().sum(), list(model.parameters()))]
     for value, reference in zip(found, expected, strict=True):
         torch.testing.assert_close(value, reference, rtol=1e-9, atol=1e-9)
+
+
+def _gradients(cardinalities: list[int], graphs: int = 8) -> list[torch.Tensor]:
+    torch.manual_seed(0)
+    model = enfa.DSGNN([5], 6, 2, 3, "gine", edge_channels=cardinalities).double()
+    plan = enfa.make_plan(
+        random_graphs(graphs, 24, seed=1, channels=[5], edge_channels=cardinalities), enfa.NodeMarking(), model
+    )
+    out = model(plan)
+    return [out.detach(), *torch.autograd.grad(out.square().sum(), list(model.parameters()))]
+
+
+@pytest.mark.parametrize("cardinalities", [[4, 3], [8, 3]], ids=["few kinds", "many"])
+def test_kernels_compute_what_operators_do(monkeypatch: pytest.MonkeyPatch, cardinalities: list[int]) -> None:
+    found = _gradients(cardinalities)
+    asked = []
+    monkeypatch.setattr(gine, "by_numba", lambda *tensors: asked.append(tensors))
+    for value, reference in zip(found, _gradients(cardinalities), strict=True):
+        torch.testing.assert_close(value, reference, rtol=1e-10, atol=1e-10)
+    assert asked
+
+
+@pytest.mark.parametrize("cardinalities", [[4, 3], [8, 3]], ids=["few kinds", "many"])
+def test_the_same_bits_in_any_number_of_threads(monkeypatch: pytest.MonkeyPatch, cardinalities: list[int]) -> None:
+    alone = _gradients(cardinalities, 60)
+    monkeypatch.setattr(threads, "WORTH", 1)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    for value, reference in zip(_gradients(cardinalities, 60), alone, strict=True):
+        assert torch.equal(value, reference)

@@ -4,15 +4,18 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from enfa.nn.convs import _gine
 from enfa.nn.convs.base import Conv, Degrees, mlp
 from enfa.nn.ops.function import applied, backward_once
 from enfa.nn.ops.linear import linear_of
-from enfa.nn.ops.segment import entry_sums, gather, segment_sum
+from enfa.nn.ops.segment import entry_sums, gather
+from enfa.nn.ops.threads import array, by_numba, in_threads
 from enfa.nn.triton import accelerated
-from enfa.plan.derived.maps import kind_lists, merged_map, segment_ids, target_rows
+from enfa.plan.derived.maps import kind_lists, merged_map, segment_ids
 from enfa.plan.derived.order import Lists, SparseMap
 from enfa.plan.links import Links
 
@@ -26,14 +29,8 @@ def _kernel() -> Callable[..., Tensor]:
     return gine_sum
 
 
-def _messages(table: Tensor, edge: Tensor, row: Tensor, kind: Tensor) -> tuple[Tensor, Tensor]:
-    """The arguments of ReLU of some messages, and which are messages: an own row has kind -1."""
-    own = table.new_zeros(1, table.shape[1])
-    return table.index_select(0, row) + torch.cat([own, edge]).index_select(0, kind + 1), (kind >= 0)[:, None]
-
-
 class _Listed(torch.autograd.Function):
-    """What ``enfa.nn.triton.gine`` computes, from the same lists."""
+    """What ``enfa.nn.triton.gine`` computes, from the same lists: by numba's kernels on the CPU, else by plain operators."""
 
     @staticmethod
     def forward(ctx: Any, table: Tensor, edge: Tensor, merged: SparseMap, kinds: Lists | None) -> Tensor:
@@ -41,25 +38,55 @@ class _Listed(torch.autograd.Function):
         ctx.lists = merged.backward, kinds
         lists = merged.forward
         assert lists.other is not None
+        if by_numba(table, edge):
+            out = table.new_zeros(len(lists), table.shape[1])
+            arrays = [array(t) for t in (table, edge, lists.ptr, lists.index, lists.other)]
+            in_threads(-(-len(lists) // _gine.RUN), out.numel(), lambda a, b: _gine.sums(*arrays, a, b, array(out)))
+            return out
         value, sent = _messages(table, edge, lists.index, lists.other)
         return entry_sums(torch.where(sent, value.relu(), value), lists.ptr)
 
     @staticmethod
     @backward_once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        (table, edge), (back, kinds) = ctx.saved_tensors, ctx.lists
-        end = int(back.ptr[-1])
-        kind = back.other[:end]
-        value, sent = _messages(table, edge, segment_ids(back.ptr, end), kind)
-        passed = torch.where(sent & (value <= 0), 0, grad.index_select(0, back.index[:end]))
-        of_table = entry_sums(passed, back.ptr)
-        if kinds is None:
-            own = passed.new_zeros(len(edge) + 1, passed.shape[1])
-            return of_table, own.index_add_(0, kind + 1, passed)[1:], None, None
-        end = int(kinds.ptr[-1])
-        value, _ = _messages(table, edge, kinds.other[:end], segment_ids(kinds.ptr, end))
-        above = grad.index_select(0, kinds.index[:end])
-        return of_table, entry_sums(torch.where(value > 0, above, 0), kinds.ptr), None, None
+        table, edge = ctx.saved_tensors
+        found = _by_kernels if by_numba(grad, table, edge) else _by_operators
+        return *found(grad, table, edge, *ctx.lists), None, None
+
+
+def _by_kernels(grad: Tensor, table: Tensor, edge: Tensor, back: Lists, kinds: Lists | None) -> tuple[Tensor, Tensor]:
+    runs, channels = -(-len(back) // _gine.RUN), table.shape[1]
+    arrays = [array(t) for t in (grad, table, edge)]
+    lists = [array(t) for t in (back.ptr, back.index, back.other)]  # type: ignore[arg-type]
+    out, by_run = torch.zeros_like(table), np.zeros((runs, len(edge) if kinds is None else 0, channels))
+    in_threads(runs, 2 * out.numel(), lambda a, b: _gine.gradient(*arrays, *lists, a, b, array(out), by_run))
+    if kinds is None:
+        return out, torch.from_numpy(by_run.sum(0)).to(edge.dtype)
+    lists = [array(t) for t in (kinds.ptr, kinds.index, kinds.other)]  # type: ignore[arg-type]
+    of_edge, messages = torch.zeros_like(edge), len(kinds.index)
+    in_threads(len(edge), messages * channels, lambda a, b: _gine.kind_gradient(*arrays, *lists, a, b, array(of_edge)))
+    return out, of_edge
+
+
+def _messages(table: Tensor, edge: Tensor, row: Tensor, kind: Tensor) -> tuple[Tensor, Tensor]:
+    """The arguments of ReLU of some messages, and which are messages: an own row has kind -1."""
+    own = table.new_zeros(1, table.shape[1])
+    return table.index_select(0, row) + torch.cat([own, edge]).index_select(0, kind + 1), (kind >= 0)[:, None]
+
+
+def _by_operators(grad: Tensor, table: Tensor, edge: Tensor, back: Lists, kinds: Lists | None) -> tuple[Tensor, Tensor]:
+    end = int(back.ptr[-1])
+    kind = back.other[:end]  # type: ignore[index]
+    value, sent = _messages(table, edge, segment_ids(back.ptr, end), kind)
+    passed = torch.where(sent & (value <= 0), 0, grad.index_select(0, back.index[:end]))
+    of_table = entry_sums(passed, back.ptr)
+    if kinds is None:
+        own = passed.new_zeros(len(edge) + 1, passed.shape[1])
+        return of_table, own.index_add_(0, kind + 1, passed)[1:]
+    end = int(kinds.ptr[-1])
+    value, _ = _messages(table, edge, kinds.other[:end], segment_ids(kinds.ptr, end))  # type: ignore[index]
+    above = grad.index_select(0, kinds.index[:end])
+    return of_table, entry_sums(torch.where(value > 0, above, 0), kinds.ptr)
 
 
 class GINE(Conv):
@@ -95,13 +122,5 @@ class GINE(Conv):
     @staticmethod
     def _summed(rows: Tensor, links: Links, features: Tensor) -> Tensor:
         """[R, in]: each row and its messages. ``features`` [edge kinds, in]."""
-        if accelerated(rows):
-            merged, kinds = merged_map(links, rows.shape[0], kinds=True), kind_lists(links, features.shape[0])
-            return _kernel()(rows, features, merged, kinds)
-        if links.in_row.is_meta:  # a lean plan has both orders and nothing else
-            both = merged_map(links, len(rows), kinds=True), kind_lists(links, len(features))
-            return applied(_Listed, rows, features, *both)
-        sent = gather(rows, links.in_row, links.cache, "in")  # [M, in]
-        message = torch.relu(sent + gather(features, links.in_edge, links.cache, "edge"))
-        incoming = segment_sum(message, links.in_ptr, target_rows(links))
-        return gather(rows, links.self_row, links.cache, "self") + incoming
+        both = merged_map(links, rows.shape[0], kinds=True), kind_lists(links, features.shape[0])
+        return _kernel()(rows, features, *both) if accelerated(rows) else applied(_Listed, rows, features, *both)

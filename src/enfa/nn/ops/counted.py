@@ -15,9 +15,9 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from enfa.nn.ops.blocks import across, counted
-from enfa.nn.ops.function import applied, backward_once
+from enfa.nn.ops.function import backward_once
 
-__all__ = ["Counted", "Running", "Shifted", "normalise", "uncounted_rows", "update_running"]
+__all__ = ["Counted", "Running", "Shifted", "uncounted_rows", "update_running"]
 
 Running = tuple[Tensor, Tensor, Tensor | None, float | None]  # mean, variance, number of calls, momentum
 
@@ -120,19 +120,6 @@ class Counted(torch.autograd.Function):
             grad_bias if ctx.has_bias else None,
             *(None,) * 5,
         )
-
-
-def normalise(
-    x: Tensor, copies: Tensor, uncounted: Tensor | None, weight: Tensor | None, bias: Tensor | None, eps: float, group: Any,
-    running: Running | None,
-) -> Tensor:  # fmt: skip
-    """:class:`Counted`, of rows of any type."""
-    # counts and sums do not fit into 8 or 11 bits; the result has the type of the rows, as PyTorch's own
-    wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-    with torch.autocast(x.device.type, enabled=False):
-        weight, bias = (None if w is None else w.to(wide.dtype) for w in (weight, bias))
-        out = applied(Counted, wide, weight, bias, copies.to(wide.dtype), uncounted, eps, group, running)
-    return out.to(x.dtype)
 
 
 @torch.no_grad()

@@ -9,7 +9,8 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.overrides import has_torch_function_unary
 
-from enfa.nn.ops.counted import normalise, uncounted_rows
+from enfa.nn.ops.counted import uncounted_rows
+from enfa.nn.ops.normalise import normalise
 
 __all__ = ["CountedBatchNorm", "across_processes", "process_group"]
 

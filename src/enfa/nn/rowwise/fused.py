@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
-from enfa.nn.ops.counted import Running, Shifted, normalise, uncounted_rows, update_running
+from enfa.nn.ops.counted import Running, Shifted, uncounted_rows, update_running
 from enfa.nn.ops.function import applied
 from enfa.nn.ops.linear import WIDE, fusable, linear_of
+from enfa.nn.ops.normalise import normalise
 from enfa.nn.rowwise.held import Held
 from enfa.nn.rowwise.rows import Rows
 from enfa.nn.triton import accelerated
@@ -206,13 +207,12 @@ class HeldNorm(Held):
 
     def _plain(self, relu: bool, running: Running | None) -> Tensor:
         linear, uncounted = waiting(self.reads[0]), uncounted_rows(self.copies)
+        rest = (self.copies, uncounted, self.weight, self.bias, self.eps, None, running, relu)
         plain = self.copies.device.type == "cpu" and self.mixed is None
         if plain and isinstance(linear, HeldLinear) and linear.bias is not None:
             x = applied(Shifted, linear.reads[0].value, linear.weight, linear.bias, uncounted)
-        else:
-            x = self.reads[0].value
-        out = normalise(x, self.copies, uncounted, self.weight, self.bias, self.eps, None, running)
-        return torch.relu(out) if relu else out
+            return normalise(x, *rest, alone=True)
+        return normalise(self.reads[0].value, *rest)
 
 
 @cache
