@@ -89,7 +89,10 @@ def compile(
     if target and labels:
         raise ValueError(f"Expected --target, or --labels, which is its former name, got both: {target[0]} and {labels}")
     columns = list(dict.fromkeys(target)) if target else words(labels)  # a column may have a comma in its name
-    graphs: Any = stream(dataset, root, labels=columns, skip_bad=skip_bad)
+    try:
+        graphs: Any = stream(dataset, root, labels=columns, skip_bad=skip_bad)
+    except ImportError as error:  # rdkit is an extra
+        raise ValueError(str(error)) from error
     sizes, _ = shard_sizes(graphs, shards, shard_size)
     made = _model(next(blocks(graphs, sizes), None), rule, Config(dataset=dataset, model=model, num_layers=layers, conv=conv))
     _tell(compile_dataset(graphs, rule, made, out=out, progress=progress, **how), out)
