@@ -27,7 +27,7 @@ def labels(graphs: Sequence[Data], first: int = 0) -> Tensor | None:
             f"Expected 'y' in all graphs or in none, got it in graph {first + lacking.index(False)} and none in graph "
             f"{first + lacking.index(True)}"
         )
-    tensors = [torch.as_tensor(y).detach().cpu() for y in ys]
+    tensors = [_tensor(y, position) for position, y in enumerate(ys, first)]
     flat = [y.reshape(1, -1) if y.ndim != 2 or y.shape[0] != 1 else y for y in tensors]
     for position, y in enumerate(flat, first):
         if y.shape != flat[0].shape:
@@ -36,6 +36,13 @@ def labels(graphs: Sequence[Data], first: int = 0) -> Tensor | None:
             raise ValueError(f"graph {position}: Expected 'y' of shape {list(flat[0].shape)}, got {list(y.shape)}{instead}")
     stacked = torch.cat(flat)
     return stacked[:, 0] if all(y.numel() == 1 and y.ndim < 2 for y in tensors) else stacked
+
+
+def _tensor(y: object, position: int) -> Tensor:
+    try:
+        return torch.as_tensor(y).detach().cpu()
+    except (TypeError, ValueError, RuntimeError) as error:  # a text, a list of lists of several lengths
+        raise TypeError(f"graph {position}: Expected 'y' to be a number, a tensor or a list of numbers, got {y!r}") from error
 
 
 def checked_labels(found: Tensor | None, count: int, what: str) -> Tensor | None:
