@@ -230,3 +230,25 @@ def test_labels_may_be_set_one_for_each_graph(tmp_path: Path) -> None:
             compiled.y = wrong  # type: ignore[assignment]
     compiled.save(tmp_path / "six.enfa")
     assert enfa.load_compiled(tmp_path / "six.enfa").y.tolist() == list(range(6))
+
+
+def test_labels_of_nodes_may_be_set_one_for_each_node() -> None:
+    graphs = random_graphs(6, 5, channels=3)
+    for graph in graphs:
+        graph.y = torch.zeros(graph.num_nodes)
+    told = "graph 2: .* labels of nodes are set as node_y of the compiled dataset, of graphs without 'y'"
+    with pytest.raises(ValueError, match=told):
+        enfa.compile(graphs, enfa.NodeMarking(), Net(1), progress=False)
+    for graph in graphs:
+        del graph.y
+    compiled, sizes = enfa.compile(graphs, enfa.NodeMarking(), Net(1), progress=False), [graph.num_nodes for graph in graphs]
+    compiled.node_y = torch.arange(sum(sizes))
+    assert compiled[[4, 2]].y.tolist() == [*range(sum(sizes[:4]), sum(sizes[:5])), *range(sum(sizes[:2]), sum(sizes[:3]))]
+    assert torch.equal(compiled.first_layers(1)[[4]].y, compiled[[4]].y)
+    for wrong, error in (
+        (torch.arange(sum(sizes) + 1), ValueError),
+        (torch.arange(6), ValueError),
+        ([0] * sum(sizes), TypeError),
+    ):
+        with pytest.raises(error, match=rf"Expected (a label for each of {sum(sizes)} nodes|labels to be a tensor), got"):
+            compiled.node_y = wrong  # type: ignore[assignment]

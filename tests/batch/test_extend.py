@@ -70,6 +70,16 @@ def test_labels_of_added_graphs() -> None:
     assert _numbers(compiled) == before
 
 
+def test_labels_of_nodes_of_added_graphs() -> None:
+    case = CASES["ds"]
+    compiled, more = case.compiled(graphs_of(case)), graphs_of(case, 3, 5, False)
+    count = int(compiled.node_ptr[-1])
+    compiled.node_y = torch.arange(count)
+    new = compiled.extend([graph.clone().update({"y": None}) for graph in more])
+    assert compiled[new].y.tolist() == [-1] * sum(graph.num_nodes for graph in more)
+    assert compiled[: new[0]].y.tolist() == list(range(count))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

@@ -71,3 +71,9 @@ def test_added_labels_are_not_rounded(y: float) -> None:
     message = "Expected 'y' to hold integers, as compiled, got "
     with pytest.raises(ValueError, match=message):
         added_labels(torch.tensor([3, 4]), 2, _graphs(2.0, y))
+
+
+@pytest.mark.parametrize("bad", ["toxic", [[1, 2], [3]], {"a": 1}])
+def test_labels_that_are_no_numbers(bad: object) -> None:
+    with pytest.raises(TypeError, match=r"^graph 1: Expected 'y' to be a number, a tensor or a list of numbers, got "):
+        labels(_graphs(torch.tensor([1]), bad))

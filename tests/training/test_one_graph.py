@@ -147,6 +147,7 @@ def test_refused_in_one_sentence(file: Path, tmp_path: Path) -> None:
     dense = np.stack(np.triu_indices(60, 1))[:, :1500]
     for path, task, words, message in [
         (tmp_path / "no.npz", "nodes", [], "There is no dataset file"),
+        (file, "auto", [], "; a file of one graph is for --task nodes, or links"),
         (file, "edges", [], "Expected --task to be one of auto, classification"),
         (other(val_mask=None), "nodes", [], "Expected an array 'val_mask' for labels of nodes, got only"),
         (other(y=arrays["y"][:50]), "nodes", [], "Expected y to have a row for each of 60 nodes, got 50"),

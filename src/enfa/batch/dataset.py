@@ -18,6 +18,7 @@ from enfa.batch.positions import SLICING, positions
 from enfa.edits import Edits, Policy, Subsample
 from enfa.graphs import GraphSet
 from enfa.graphs.graphset import ranges
+from enfa.graphs.labels import checked_labels
 from enfa.plan.cost import Cost
 from enfa.plan.cutting.cut import Cutter
 from enfa.plan.keys.intern import KeyTable
@@ -57,9 +58,7 @@ class CompiledDataset:
         self.key, self.policy, self.program, self.cls = key, policy, program, cls
         self.rows, self.sources, self.graphs, self.graph_attr = rows, sources, graphs, graph_attr or {}
         self.y = y
-        self.node_y: Tensor | None = None
-        """[N, T]: labels of nodes, all graphs' one after another, which plans then have as ``y``. Set behind compiling;
-        not stored."""
+        self.node_y = None
         self.shared = False  # whether another dataset has the same tables: then they are copied before they grow
         self._slicer: Slicer | None = None
         self._cutters: dict[frozenset[tuple[int, str]], Cutter | None] = {}  # by needs
@@ -71,12 +70,17 @@ class CompiledDataset:
 
     @y.setter
     def y(self, labels: Tensor | None) -> None:
-        if labels is not None:
-            if not isinstance(labels, Tensor):
-                raise TypeError(f"Expected labels to be a tensor, got {type(labels).__name__}")
-            if labels.ndim == 0 or len(labels) != len(self):
-                raise ValueError(f"Expected a label for each of {len(self)} graphs, got a tensor of shape {list(labels.shape)}")
-        self._y = labels
+        self._y = checked_labels(labels, len(self), "graphs")
+
+    @property
+    def node_y(self) -> Tensor | None:
+        """[nodes] or [nodes, columns]: labels of nodes, all graphs' one after another, which plans then have as ``y``. They may
+        be set, and are not stored."""
+        return self._node_y
+
+    @node_y.setter
+    def node_y(self, labels: Tensor | None) -> None:
+        self._node_y = checked_labels(labels, int(self.node_ptr[-1]), "nodes")
 
     @property
     def windows(self) -> None:
@@ -256,6 +260,7 @@ class CompiledDataset:
             graph_attr=self.graph_attr,
         )  # fmt: skip
         self.shared = less.shared = rows is not None
+        less.node_y = self.node_y
         return less
 
     def save(self, path: str | Path) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 from torch_geometric.data import Data
 
 from enfa.batch.compile import compile_rows, in_precision
@@ -19,7 +20,7 @@ from enfa.edits.marks import with_marks
 from enfa.graphs import GraphSet, check_graphs
 from enfa.graphs.attributes import added_attributes
 from enfa.graphs.join import join, renumbered
-from enfa.graphs.labels import added_labels
+from enfa.graphs.labels import added_labels, unknown_labels
 from enfa.plan.gradients import refuse_gradients
 from enfa.plan.make import sources_of_steps
 from enfa.plan.rows.distinct import StepRows
@@ -86,6 +87,9 @@ def extend(compiled: CompiledDataset, graphs: Sequence[Data]) -> np.ndarray:
     refuse_gradients(graphs)
     edits = edits_by(compiled.policy, new)
     y, attr = added_labels(compiled.y, first, graphs), added_attributes(compiled.graph_attr, graphs)
+    node_y = compiled.node_y
+    if node_y is not None:
+        node_y = torch.cat([node_y, unknown_labels(node_y, new.num_nodes)])
     added = fingerprint(new, edits, None if y is None else y[first:], {name: value[first:] for name, value in attr.items()})
     if compiled.key["dtype"] is not None:
         new, edits = in_precision(new, edits, compiled.key["dtype"])
@@ -97,4 +101,5 @@ def extend(compiled: CompiledDataset, graphs: Sequence[Data]) -> np.ndarray:
         both = join_edits(made, old, with_marks(edits, made.marks, made.edge_marks))
         compiled.graphs = join(old, _renumbered(new, old.x, old.edge_attr, old.categories, compiled.program)), both
     compiled.y, compiled.graph_attr, compiled.key = y, attr, chained(compiled.key, added)
+    compiled.node_y = node_y
     return np.arange(first, first + new.num_graphs)

@@ -12,7 +12,7 @@ import yaml
 from rich.console import Console
 
 from enfa.datasets import Benchmark, from_npz, load
-from enfa.datasets.known import check_known, is_table
+from enfa.datasets.known import check_known, is_table, no_records
 from enfa.edits import POLICIES, Policy, policy_from
 from enfa.edits.made_for import own_policy
 from enfa.graphs.names import unknown
@@ -43,6 +43,7 @@ def dataset_of(name: str, root: Path, also: Sequence[str] = ()) -> Benchmark:
         raise ValueError(
             f"Expected a dataset's name or an .npz file, got the table {name}: enfa convert makes an .npz file of it"
         )
+    no_records(name)
     if also:
         check_known(name, root, also)
     return load(name, root)

@@ -9,8 +9,8 @@ from pathlib import Path
 from enfa.datasets.official.fetch import ensure_tu
 
 __all__ = [
-    "COUNTING_NAMES", "NPZ_NAMES", "OGB_NAMES", "TU_NAMES", "ZINC_NAMES", "check_known", "compact_file", "dataset_file",
-    "elsewhere", "is_table", "names",
+    "COUNTING_NAMES", "JSON", "NPZ_NAMES", "OGB_NAMES", "PARQUET", "TU_NAMES", "ZINC_NAMES", "check_known", "compact_file",
+    "dataset_file", "elsewhere", "is_records", "is_table", "names", "no_records",
 ]  # fmt: skip
 
 # fmt: off
@@ -31,6 +31,8 @@ OGB_NAMES = (
 ZINC_NAMES, COUNTING_NAMES = ("ZINC", "ZINC-full"), ("counting", "counting-graphs")
 NPZ_NAMES = (*ZINC_NAMES, *COUNTING_NAMES, "SR25")
 """Benchmarks that have no raw files but pickles, or none at all, and are read from ``.npz`` files only."""
+
+JSON, PARQUET = (".jsonl", ".ndjson"), (".parquet",)
 
 
 def names() -> list[str]:
@@ -56,6 +58,17 @@ def elsewhere(name: str, root: str | Path) -> str:
 def is_table(path: str | Path) -> bool:
     """Whether a file is one of columns with names, by its own name."""
     return Path(path).suffix.lower() in (".csv", ".tsv")
+
+
+def is_records(path: str | Path) -> bool:
+    """Whether a file is one of JSON lines or of Parquet, by its own name."""
+    return Path(path).suffix.lower() in (*JSON, *PARQUET)
+
+
+def no_records(path: str | Path) -> None:
+    """Refuse a file that only ``enfa convert`` reads, by every other command alike."""
+    if is_records(path):
+        raise ValueError(f"Expected an .npz file of graphs, got {path}: enfa convert makes one of it")
 
 
 def dataset_file(name: str | Path) -> Path:

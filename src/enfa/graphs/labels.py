@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 
 from enfa.graphs.unopened import unopened
 
-__all__ = ["added_labels", "in_type_of", "labels", "labels_of_graphs"]
+__all__ = ["added_labels", "checked_labels", "in_type_of", "labels", "labels_of_graphs", "unknown_labels"]
 
 
 def labels(graphs: Sequence[Data], first: int = 0) -> Tensor | None:
@@ -27,13 +27,32 @@ def labels(graphs: Sequence[Data], first: int = 0) -> Tensor | None:
             f"Expected 'y' in all graphs or in none, got it in graph {first + lacking.index(False)} and none in graph "
             f"{first + lacking.index(True)}"
         )
-    tensors = [torch.as_tensor(y).detach().cpu() for y in ys]
+    tensors = [_tensor(y, position) for position, y in enumerate(ys, first)]
     flat = [y.reshape(1, -1) if y.ndim != 2 or y.shape[0] != 1 else y for y in tensors]
     for position, y in enumerate(flat, first):
         if y.shape != flat[0].shape:
-            raise ValueError(f"graph {position}: Expected 'y' of shape {list(flat[0].shape)}, got {list(y.shape)}")
+            nodes = all(len(y) == graph.num_nodes for graph, y in zip(graphs, tensors) if y.ndim)
+            instead = "; labels of nodes are set as node_y of the compiled dataset, of graphs without 'y'" if nodes else ""
+            raise ValueError(f"graph {position}: Expected 'y' of shape {list(flat[0].shape)}, got {list(y.shape)}{instead}")
     stacked = torch.cat(flat)
     return stacked[:, 0] if all(y.numel() == 1 and y.ndim < 2 for y in tensors) else stacked
+
+
+def _tensor(y: object, position: int) -> Tensor:
+    try:
+        return torch.as_tensor(y).detach().cpu()
+    except (TypeError, ValueError, RuntimeError) as error:  # a text, a list of lists of several lengths
+        raise TypeError(f"graph {position}: Expected 'y' to be a number, a tensor or a list of numbers, got {y!r}") from error
+
+
+def checked_labels(found: Tensor | None, count: int, what: str) -> Tensor | None:
+    """Labels that somebody sets for what there is ``count`` of."""
+    if found is not None:
+        if not isinstance(found, Tensor):
+            raise TypeError(f"Expected labels to be a tensor, got {type(found).__name__}")
+        if found.ndim == 0 or len(found) != count:
+            raise ValueError(f"Expected a label for each of {count} {what}, got a tensor of shape {list(found.shape)}")
+    return found
 
 
 def labels_of_graphs(graphs: Sequence[Data]) -> Tensor | None:
@@ -50,9 +69,9 @@ def added_labels(old: Tensor | None, count: int, graphs: Sequence[Data]) -> Tens
     """Labels when graphs are added to ``count`` others: NaN (-1 for integers) where one side has none at all."""
     new = labels(graphs)
     if old is None:
-        return None if new is None else torch.cat([_unknown(new, count), new])
+        return None if new is None else torch.cat([unknown_labels(new, count), new])
     if new is None:
-        new = _unknown(old, len(graphs))
+        new = unknown_labels(old, len(graphs))
     elif new.shape[1:] != old.shape[1:]:
         expected, got = list(old.shape[1:]), list(new.shape[1:])
         raise ValueError(f"Expected 'y' of shape {expected} per graph, as compiled, got {got}")
@@ -70,7 +89,7 @@ def in_type_of(old: Tensor, new: Tensor, name: str) -> Tensor:
     return found
 
 
-def _unknown(like: Tensor, count: int) -> Tensor:
+def unknown_labels(like: Tensor, count: int) -> Tensor:
     if not like.is_floating_point() and not like.dtype.is_signed:
         raise ValueError(
             f"Expected 'y' in all graphs, as labels of {like.dtype} have no number for those that are not known, got graphs "

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -112,3 +113,11 @@ def test_columns_to_learn_are_named_as_for_training(tmp_path: Path) -> None:
     code, text = run(tmp_path / "c.yaml", "targets=[logp]", "skip_bad=true", "--out", tmp_path / "config", "--no-progress")
     assert code == 0 and "1 row could not be read" in text and "1 row without a label left out" in text, text
     assert "The former name of" in run("--help")[1]  # in a column as narrow as that
+
+
+def test_molecules_without_rdkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("rdkit", "rdkit.Chem"):
+        monkeypatch.setitem(sys.modules, name, None)
+    table = tmp_path / "m.csv"
+    table.write_text("smiles\nCO\n")
+    assert run(table, "--out", tmp_path / "out") == (2, "Error: Reading SMILES needs rdkit: pip install 'enfa[chem]'")

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from enfa.cli.app import app
 from enfa.datasets import ATOM_CHANNELS, from_csv, from_npz
 from enfa.datasets.own import graphs_from_npz
+from enfa.datasets.own.table import read_table
 
 
 def convert(*args: object) -> str:
@@ -61,3 +62,18 @@ def test_molecules(tmp_path: Path) -> None:
     assert all(np.array_equal(data.split()[part], direct.split()[part]) for part in ("train", "valid", "test"))
     for one, other in zip(data.graphs, direct.graphs, strict=True):
         assert all(torch.equal(one[name], other[name]) for name in ("x", "edge_index", "edge_attr"))
+
+
+@pytest.mark.parametrize("name", ["g.jsonl", "g.ndjson", "g.parquet"])
+@pytest.mark.parametrize("words", ["train {}", "test {}", "sweep {}", "train c.yaml", "inspect {}", "compile {} --out out"])
+def test_other_commands_name_convert(words: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if words.startswith(("train", "test", "sweep")):
+        pytest.importorskip("lightning", reason="training needs the extra enfa[train]")
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text('{"edges": [[0, 1]]}\n')
+    Path("c.yaml").write_text(f"dataset: {name}\n")
+    result = CliRunner().invoke(app, words.format(name).split())
+    told = f"Expected an .npz file of graphs, got {name}: enfa convert makes one of it"
+    assert result.exit_code == 2 and told in result.stderr, result.output
+    with pytest.raises(ValueError, match=told):  # as enfa predict and enfa explain read what is no .npz file
+        read_table(name)

@@ -31,6 +31,8 @@ def test_predictions_of_an_npz_file(tmp_path: Path, config_file: Callable[..., P
     assert result.stderr.splitlines() == [
         f"{last}: trained on {npz} (fold 0, seed 0) with node_marking, ds, gin; epoch 3, validation accuracy {score:.4f}"
     ]
+    terminal = CliRunner(env={"FORCE_COLOR": "1"}).invoke(app, ["predict", str(last), str(npz), "--out", str(out), "--force"])
+    assert terminal.exit_code == 0 and "predicting" in terminal.stderr
     with np.load(npz) as file:
         np.savez(tmp_path / "none.npz", **{k: file[k] for k in file.files if k not in ("x", "node_label", "y")})
     bare = CliRunner().invoke(app, ["predict", str(last), str(tmp_path / "none.npz"), "--out", str(tmp_path / "q.csv")])

@@ -51,6 +51,9 @@ def test_columns_are_kept_and_bad_rows_are_blank(tmp_path: Path, config_file: Ca
     result = CliRunner().invoke(app, [*args, "--skip-bad"])
     assert result.exit_code == 0 and result.stdout == f"2 predictions in {out}; 2 rows could not be read and are blank\n"
     assert "1 row with elements that the model has not learned anything of" in result.stderr
+    assert "predicting" not in result.stderr
+    terminal = CliRunner(env={"FORCE_COLOR": "1"}).invoke(app, [*args, "--skip-bad", "--force"])
+    assert "predicting" in terminal.stderr and terminal.stderr.index("predicting") < terminal.stderr.index("line 3")
     with out.open() as file:
         rows = list(csv.DictReader(file, delimiter=";"))
     assert [row["probability_active"] for row in rows] == [str(row["probability_active"]) for row in found.rows]

@@ -11,9 +11,8 @@ from rich.console import Console
 
 from enfa.cli.training.bad_rows import check_list, listing, say
 from enfa.datasets import ATOM_CHANNELS, BOND_CHANNELS, to_npz
-from enfa.datasets.known import is_table
+from enfa.datasets.known import is_records, is_table
 from enfa.datasets.own.csv_file import read_csv
-from enfa.datasets.own.record_files import is_records
 from enfa.datasets.own.records import read_records
 from enfa.graphs.numbers import how_many
 

@@ -56,16 +56,17 @@ def predict(
     if out.exists() and not force:
         raise ValueError(f"{out} exists: --force replaces it")
     check_list(unread, force)
-    left_out = ""
+    left_out, waiting = "", Console(stderr=True).status("predicting …")  # on a terminal; elsewhere nothing
     if graphs.suffix == ".npz" or load_model(every[0])[2].level == "node":
         for given, name in ((smiles, "--smiles"), (skip_bad, "--skip-bad")):
             if given:
                 raise ValueError(f"Expected no {name} but for graphs out of a table of molecules, got {graphs}")
-        rows = predict_graphs(checkpoint, graphs, batch_size)
+        with waiting:
+            rows = predict_graphs(checkpoint, graphs, batch_size)
         count = len(rows)
         write_csv(out, rows)
     else:
-        with listing(unread):
+        with listing(unread), waiting:  # over before rows are listed
             found = predict_table(checkpoint, graphs, smiles, batch_size, skip_bad)
         say(found.bad, unread)
         rows, count = found.rows, found.count

@@ -27,7 +27,8 @@ def read_npz(path: Path, also: Sequence[str] = ("y",), graphs: bool = True) -> d
         raise ValueError(f"{path} is cut short, or is no .npz file of plain arrays ({reason})") from error
     for key in (*(("num_nodes", "num_edges", "edges") if graphs else ()), *also):
         if key not in arrays:
-            raise ValueError(f"{path}: expected an array {key!r}, got only {sorted(arrays)}")
+            one = "; a file of one graph is for --task nodes, or links" if graphs and "edge_index" in arrays else ""
+            raise ValueError(f"{path}: expected an array {key!r}, got only {sorted(arrays)}{one}")
     return arrays
 
 

@@ -5,14 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["is_records", "record_rows"]
+from enfa.datasets.known import JSON, PARQUET
 
-JSON = (".jsonl", ".ndjson")
-PARQUET = (".parquet",)
-
-
-def is_records(path: str | Path) -> bool:
-    return Path(path).suffix.lower() in JSON + PARQUET
+__all__ = ["record_rows"]
 
 
 def record_rows(path: Path) -> Iterator[tuple[int, str, Any]]:

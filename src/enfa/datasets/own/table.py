@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
-from enfa.datasets.known import is_table
+from enfa.datasets.known import is_table, no_records
 from enfa.datasets.own.bad import BadRow
 
 __all__ = ["Table", "delimiter_of", "read_table"]
@@ -52,6 +52,7 @@ def read_table(path: str | Path) -> Table:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"There is no input file {path}")
+    no_records(path)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:  # Excel begins its files with a byte order mark
             table = _with_header(path, file) if is_table(path) else _words(path, file)

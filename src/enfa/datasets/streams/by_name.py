@@ -8,7 +8,8 @@ from pathlib import Path
 from torch_geometric.data import Data
 
 from enfa.datasets.catalogue import load
-from enfa.datasets.known import NPZ_NAMES, ZINC_NAMES, compact_file, is_table
+from enfa.datasets.known import NPZ_NAMES, ZINC_NAMES, compact_file, is_table, no_records
+from enfa.datasets.molecules import needs_rdkit
 from enfa.datasets.npz.zinc import zinc_arrays
 from enfa.datasets.official.compact import FACTS
 from enfa.datasets.streams.flat import FlatStream
@@ -30,7 +31,9 @@ def stream(
     block; benchmarks that exist as raw files only, at once.
     """
     path = Path(name)
+    no_records(path)
     if is_table(path) or path.suffix in _TEXT:
+        needs_rdkit()  # now, and not in the workers
         return SmilesStream(path, labels, skip_bad)
     if skip_bad:
         raise ValueError(f"Expected a text file of molecules, of which lines may be left out, with skip_bad, got {name}")

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from enfa.datasets.known import dataset_file, is_table, names
+from enfa.datasets.known import dataset_file, is_table, names, no_records
 from enfa.nn.models.registry import MODELS
 from enfa.training.settings.arguments import default_of
 from enfa.training.settings.config import Config
@@ -120,6 +120,7 @@ def read_config(path: str | Path, overrides: Sequence[str] = (), **options: Any)
     ``options`` are further overrides, by name.
     """
     path = Path(path)
+    no_records(path)
     values = {"name": path.stem, **(_of_data(path) if is_table(path) or path.suffix == ".npz" else _read(path))}
     try:
         for text in overrides:
@@ -130,6 +131,7 @@ def read_config(path: str | Path, overrides: Sequence[str] = (), **options: Any)
                 value, key = {**_mapping(outer, values.get(outer, {})), inner: value}, outer
             values[key] = value
         values = _with_defaults(values | options)
+        no_records(str(values.get("dataset")))
         if is_table(str(values.get("dataset"))):
             values = _for_molecules(values)
         elif str(values.get("dataset")).endswith(".npz"):
