@@ -256,3 +256,13 @@ def test_an_attribute_of_graphs_that_is_none_is_named() -> None:
     graphs[0].dipole = torch.ones(3)
     with pytest.raises(KeyError, match="Expected an attribute of whole graphs, got 'dipole'; there are none"):
         trace(Reads(), graphs, enfa.NodeMarking())
+
+
+def test_scripted_modules_behind_the_last_pool_are_taken_and_on_rows_refused() -> None:
+    model = Net()
+    model.head = torch.jit.script(model.head)
+    plan = enfa.make_plan(random_graphs(3, 5, seed=1), enfa.NodeMarking(), model)
+    assert model(plan).isfinite().all()
+    model.embed = torch.jit.script(model.embed)
+    with pytest.raises(TypeError, match="take a module as it is, not scripted or traced"):
+        trace(model, random_graphs(3, 5, seed=1), enfa.NodeMarking())

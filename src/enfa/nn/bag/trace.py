@@ -207,7 +207,7 @@ def _as_it_was(model: nn.Module) -> Iterator[None]:
 
 
 def _parts(module: nn.Module) -> set[str]:
-    return {*module._modules, *module._parameters, *module._buffers}
+    return {*module._modules.keys(), *module._parameters.keys(), *module._buffers.keys()}  # those of scripted modules only tell
 
 
 @contextmanager
