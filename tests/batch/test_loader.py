@@ -238,5 +238,5 @@ def test_a_shard_is_a_rank_and_their_number(shard: object) -> None:
 @pytest.mark.parametrize("option", ["sampler", "batch_sampler"])
 def test_samplers_of_ones_own_are_refused(compiled: CompiledDataset, option: str) -> None:
     weighted = torch.utils.data.WeightedRandomSampler([1.0] * len(compiled), len(compiled))
-    with pytest.raises(TypeError, match=f"Expected batches that this loader makes, .*, got {option}: choose graphs with graphs="):
+    with pytest.raises(TypeError, match=f"Expected batches that this loader makes, .*, got {option}: choose graphs"):
         enfa.DataLoader(compiled, 5, **{option: weighted})

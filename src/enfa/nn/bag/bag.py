@@ -290,8 +290,8 @@ class Bag(Plan):
         return segment_max(h.value, lists) if score is None else attended(h.value, score, lists)
 
     def _finite(self, value: Tensor, h: Rows, number: int) -> Tensor:
-        """A subgraph's list is its graph's, less the rows that it lacks, and of these none can be infinite. Where a sum is, every
-        list is added up as it is: only where looking does not mean to wait for a device."""
+        """A subgraph's list is its graph's, less the rows that it lacks, and of these none can be infinite. Where a sum is,
+        every list is added up as it is: only where looking does not mean to wait for a device."""
         table = self.tables[number]
         if value.device.type != "cpu" or table.parts is None or bool(value.detach().sum().isfinite()):
             return value

@@ -23,10 +23,11 @@ class _Twice(TorchFunctionMode):
         self, func: Callable, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        if func is F.batch_norm and args and isinstance(x := args[0], Tensor) and x.ndim == 2 and len(x) == 1:
-            if bound("input mean var weight bias training", args, kwargs).get("training"):
-                return func(torch.cat([x, x]), *args[1:], **kwargs)[:1]
-        return func(*args, **kwargs)
+        if func is not F.batch_norm or not args or not isinstance(x := args[0], Tensor) or x.ndim != 2 or len(x) != 1:
+            return func(*args, **kwargs)
+        if not bound("input mean var weight bias training", args, kwargs).get("training"):
+            return func(*args, **kwargs)
+        return func(torch.cat([x, x]), *args[1:], **kwargs)[:1]
 
 
 def norms_of_one_graph(model: nn.Module) -> AbstractContextManager[Any]:
