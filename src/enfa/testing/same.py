@@ -56,6 +56,10 @@ def _distance(value: Tensor | None, reference: Tensor) -> float:
     return float((value.double() - reference.double()).abs().max()) if value.numel() else 0.0
 
 
+def _device(model: nn.Module) -> torch.device:
+    return next((p.device for p in model.parameters()), torch.device("cpu"))
+
+
 def _seed(device: torch.device) -> None:
     """torch.manual_seed(0), but on the CPU without the stack traces that it writes down for devices that are not there."""
     if device.type == "cpu":
@@ -95,7 +99,7 @@ def _run_on(model: nn.Module, plan: Bag, train: bool, steps: int) -> dict[str, T
     model.train(train).zero_grad()
     # ordinary dropout after pooling draws from the global generator
     with torch.random.fork_rng(devices=[]):
-        _seed(plan.device)
+        _seed(_device(model))
         out = _outputs(model(plan))
         learns = _backward(out, _weighted)
         found = {name: value.detach() for name, value in out.items()}
@@ -149,7 +153,7 @@ def differences(
         # Copying a model takes longer than running it on a few small graphs. So each plan has one copy, on which it is
         # evaluated before it is trained.
         copied = copy.deepcopy(model).to(dtype)
-        device = next((p.device for p in copied.parameters()), torch.device("cpu"))
+        device = _device(copied)
         made: Any = step_plan_of(numbered(checked, names), edits, program, kind, Bag)
         made.graph_attr = attr
         found[kind] = {}
