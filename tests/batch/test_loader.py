@@ -262,3 +262,10 @@ def test_a_shard_is_a_rank_and_their_number(shard: object) -> None:
     compiled = enfa.compile(random_graphs(3, 5, channels=3), enfa.NodeMarking(), enfa.DSGNN(3, 4, 2, 1), progress=False)
     with pytest.raises(ValueError, match=r"Expected shard to be \(rank, ranks\) with 0 <= rank < ranks, got"):
         enfa.DataLoader(compiled, 2, shard=shard)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("option", ["sampler", "batch_sampler"])
+def test_samplers_of_ones_own_are_refused(compiled: CompiledDataset, option: str) -> None:
+    weighted = torch.utils.data.WeightedRandomSampler([1.0] * len(compiled), len(compiled))
+    with pytest.raises(TypeError, match=f"Expected batches that this loader makes, .*, got {option}: choose graphs"):
+        enfa.DataLoader(compiled, 5, **{option: weighted})

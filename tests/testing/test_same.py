@@ -212,3 +212,34 @@ def test_compares_the_gradients_of_features_for_any_module() -> None:
     names = {d.what for d in differences(Net(), enfa.NodeMarking(), graphs)}
     assert {f"gradient of x of graph {i}" for i in range(5)} <= names
     assert_same_as_full(Net(), enfa.NodeMarking(), graphs, steps=2)
+
+
+class Several(nn.Module):
+    """Outputs of every kind, also numbers without a gradient. ``wrong``: one of them depends on the plan."""
+
+    def __init__(self, wrong: bool) -> None:
+        super().__init__()
+        self.lin, self.wrong = nn.Linear(4, 2), wrong
+
+    def forward(self, bag: enfa.Bag) -> object:
+        h = self.lin(torch.cat([bag.x, bag.mark], 1))
+        pooled = bag.pool(bag.pool(h))
+        nodes = bag.each(bag.across(h)) * (h.value.shape[0] if self.wrong else 1)
+        return {"graphs": (pooled, pooled.argmax(1)), "nodes": [nodes]}
+
+
+def test_outputs_in_tuples_lists_and_dictionaries() -> None:
+    found = {one.what for one in differences(Several(False), enfa.NodeMarking(), GRAPHS, steps=2)}
+    assert {"output graphs 0", "output graphs 1", "output nodes 0", "output nodes 0 after 2 steps"} <= found
+    assert_same_as_full(Several(False), enfa.NodeMarking(), GRAPHS, steps=2)
+    with pytest.raises(AssertionError, match="output nodes 0"):
+        assert_same_as_full(Several(True), enfa.NodeMarking(), GRAPHS)
+
+
+class Means(nn.Module):
+    def forward(self, bag: enfa.Bag) -> torch.Tensor:
+        return bag.pool(bag.pool(bag.x, "mean"), "mean")
+
+
+def test_a_model_without_parameters() -> None:
+    assert_same_as_full(Means(), enfa.NodeDeletion(), GRAPHS, steps=2)

@@ -101,6 +101,12 @@ class DataLoader(torch.utils.data.DataLoader):
                 f"Expected what enfa.compile(graphs, policy, model) returns, or an enfa.ShardedDataset of what it wrote, got "
                 f"{type(compiled).__name__}: compile the graphs first"
             )
+        for name in ("sampler", "batch_sampler"):
+            if options.get(name) is not None:
+                raise TypeError(
+                    f"Expected batches that this loader makes, which have every graph at most once, got {name}: choose graphs "
+                    f"with graphs=..., weigh them in the loss, or take compiled[numbers] in a loop of your own"
+                )
         batch_size, seed = whole("batch_size", batch_size, 1), whole("seed", seed, 0)
         max_rows = None if max_rows is None else whole("max_rows", max_rows, 1)
         pair = isinstance(shard, (tuple, list)) and len(shard) == 2 and all(isinstance(n, int) for n in shard)

@@ -1,7 +1,7 @@
 """Comparing plans: outputs, gradients, BatchNorm buffers, and weights after some optimiser steps."""
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,12 +56,37 @@ def _distance(value: Tensor | None, reference: Tensor) -> float:
     return float((value.double() - reference.double()).abs().max()) if value.numel() else 0.0
 
 
+def _device(model: nn.Module) -> torch.device:
+    return next((p.device for p in model.parameters()), torch.device("cpu"))
+
+
 def _seed(device: torch.device) -> None:
     """torch.manual_seed(0), but on the CPU without the stack traces that it writes down for devices that are not there."""
     if device.type == "cpu":
         torch.default_generator.manual_seed(0)
     else:
         torch.manual_seed(0)
+
+
+def _outputs(out: Any, name: str = "output") -> dict[str, Tensor]:
+    """What a model returns: a tensor, or several in tuples, lists and dictionaries."""
+    if isinstance(out, Tensor):
+        return {name: out}
+    parts = out.items() if isinstance(out, dict) else enumerate(out) if isinstance(out, (list, tuple)) else ()
+    return {full: part for key, value in parts for full, part in _outputs(value, f"{name} {key}").items()}
+
+
+def _backward(out: dict[str, Tensor], term: Callable[[Tensor], Tensor]) -> bool:
+    """From a term of every output through which gradients flow; whether there are any."""
+    recorded = [value for value in out.values() if value.requires_grad]
+    if recorded:
+        torch.autograd.backward([term(value) for value in recorded])
+    return bool(recorded)
+
+
+def _weighted(out: Tensor) -> Tensor:
+    weight = torch.linspace(-1, 1, out.numel(), dtype=out.dtype, device=out.device).reshape(out.shape)
+    return (out.square() + out * weight).sum()
 
 
 def _run(model: nn.Module, plan: Bag, train: bool, steps: int) -> dict[str, Tensor]:
@@ -74,29 +99,28 @@ def _run_on(model: nn.Module, plan: Bag, train: bool, steps: int) -> dict[str, T
     model.train(train).zero_grad()
     # ordinary dropout after pooling draws from the global generator
     with torch.random.fork_rng(devices=[]):
-        _seed(next(model.parameters()).device)
-        out = model(plan)
-        weight = torch.linspace(-1, 1, out.numel(), dtype=out.dtype, device=out.device).reshape(out.shape)
-        (out.square() + out * weight).sum().backward()
-        found = {"output": out.detach()}
+        _seed(_device(model))
+        out = _outputs(model(plan))
+        learns = _backward(out, _weighted)
+        found = {name: value.detach() for name, value in out.items()}
         for name, parameter in model.named_parameters():
             if parameter.grad is not None:
                 found[f"gradient of {name}"] = parameter.grad.detach().clone()
         for name, buffer in model.named_buffers():
             found[f"buffer {name}"] = buffer.detach().clone()
-        if steps and train:
+        if steps and train and learns:
             plan = plan.map(lambda t: t.detach())  # gradients of features flow once
             # Adam divides a gradient by its own size, which makes steps out of the rounding errors of a gradient that
             # is zero. Clipped gradients and an eps far above rounding keep those still.
             optimiser = torch.optim.Adam(model.parameters(), lr=0.01, eps=1e-4)
             for _ in range(steps):
                 optimiser.zero_grad()
-                model(plan).square().mean().backward()
+                _backward(_outputs(model(plan)), lambda value: value.square().mean())
                 nn.utils.clip_grad_norm_(model.parameters(), 1.0)
                 optimiser.step()
             for name, parameter in model.named_parameters():
                 found[f"weight {name} after {steps} steps"] = parameter.detach()
-            found[f"output after {steps} steps"] = model(plan).detach()
+            found |= {f"{name} after {steps} steps": value.detach() for name, value in _outputs(model(plan)).items()}
     return found
 
 
@@ -129,7 +153,7 @@ def differences(
         # Copying a model takes longer than running it on a few small graphs. So each plan has one copy, on which it is
         # evaluated before it is trained.
         copied = copy.deepcopy(model).to(dtype)
-        device = next(copied.parameters()).device
+        device = _device(copied)
         made: Any = step_plan_of(numbered(checked, names), edits, program, kind, Bag)
         made.graph_attr = attr
         found[kind] = {}

@@ -256,3 +256,40 @@ def test_an_attribute_of_graphs_that_is_none_is_named() -> None:
     graphs[0].dipole = torch.ones(3)
     with pytest.raises(KeyError, match="Expected an attribute of whole graphs, got 'dipole'; there are none"):
         trace(Reads(), graphs, enfa.NodeMarking())
+
+
+def test_scripted_modules_behind_the_last_pool_are_taken_and_on_rows_refused() -> None:
+    model = Net()
+    model.head = torch.jit.script(model.head)
+    plan = enfa.make_plan(random_graphs(3, 5, seed=1), enfa.NodeMarking(), model)
+    assert model(plan).isfinite().all()
+    model.embed = torch.jit.script(model.embed)
+    with pytest.raises(TypeError, match="take a module as it is, not scripted or traced"):
+        trace(model, random_graphs(3, 5, seed=1), enfa.NodeMarking())
+
+
+class _Statistics(nn.Module):
+    """Norms that take statistics in evaluation, too, of subgraphs and of graphs: of one each, where a model is traced."""
+
+    def __init__(self, always: bool) -> None:
+        super().__init__()
+        self.always, self.lin = always, nn.Linear(4, 4)
+        self.norms = nn.ModuleList(nn.BatchNorm1d(4, track_running_stats=always) for _ in range(2))
+
+    def train(self, mode: bool = True) -> _Statistics:
+        super().train(mode)
+        self.norms.train(mode or self.always)
+        return self
+
+    def forward(self, bag: enfa.Bag) -> Tensor:
+        h = self.norms[0](bag.pool(self.lin(torch.cat([bag.x, bag.mark], 1))))
+        return self.norms[1](bag.pool(h))
+
+
+@pytest.mark.parametrize("always", [True, False])
+def test_norms_that_take_statistics_in_evaluation(always: bool) -> None:
+    model, policy = _Statistics(always), enfa.Subsample(enfa.NodeMarking(), count=1)
+    assert_same_as_full(model, policy, random_graphs(5, 6, seed=1), steps=2)
+    plan = enfa.make_plan(random_graphs(1, 6, seed=1), policy, model)
+    with pytest.raises(ValueError, match="Expected more than 1 of the subgraphs to compute BatchNorm statistics, got 1"):
+        model(plan)

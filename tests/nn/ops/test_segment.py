@@ -122,3 +122,15 @@ def test_ties_share_the_gradient_by_their_counts() -> None:
     written_out.amax(0).sum().backward()
     assert table.grad[:, 0].tolist() == [0.75, 0.25, 0.0]
     assert [written_out.grad[:3].sum().item(), written_out.grad[3].item()] == [0.75, 0.25]
+
+
+@pytest.mark.parametrize("name", ["sum", "max"])
+def test_results_may_be_written_into(name: str) -> None:
+    """As nn.ReLU(inplace=True) behind a pool does."""
+    sums, found = Sums(torch.tensor([0, 2, 3]), torch.tensor([0, 1, 4]), torch.ones(3, dtype=torch.int8)), []
+    for inplace in (False, True):
+        table = _table()
+        out = torch.relu_ if inplace else torch.relu
+        out(weighted_sum(table, sums) if name == "sum" else segment_max(table, sums)).square().sum().backward()
+        found.append(table.grad)
+    assert found[0] is not None and found[0].any() and torch.equal(found[0], found[1])

@@ -12,7 +12,7 @@ from enfa.graphs.names import unknown
 from enfa.nn.bag.edges import EdgeList
 from enfa.nn.bag.pyg_convs import convolve
 from enfa.nn.convs.base import Conv
-from enfa.nn.ops.segment import apply_map, attended, gather, segment_max
+from enfa.nn.ops.segment import apply_map, attended, gather, segment_max, weighted_sum
 from enfa.nn.rowwise.held import HeldColumns, held_back, holds, pass_goes_on, settle_norms
 from enfa.nn.rowwise.layer_end import HeldSpread
 from enfa.nn.rowwise.refusal import check_gradients, refuse
@@ -283,10 +283,20 @@ class Bag(Plan):
             value = self._list_sums(h, number)
             for part in list_maps(self, number)[1:]:
                 value = apply_map(value, part)
+            value = self._finite(value, h, number)
             return value if how == "sum" else value / list_sizes(self.tables[number]).to(value.dtype)[:, None]
         self.need(number, "written out")
         lists = written_out(self.tables[number], len(h.value))
         return segment_max(h.value, lists) if score is None else attended(h.value, score, lists)
+
+    def _finite(self, value: Tensor, h: Rows, number: int) -> Tensor:
+        """A subgraph's list is its graph's, less the rows that it lacks, and of these none can be infinite. Where a sum is,
+        every list is added up as it is: only where looking does not mean to wait for a device."""
+        table = self.tables[number]
+        if value.device.type != "cpu" or table.parts is None or bool(value.detach().sum().isfinite()):
+            return value
+        assert table.sums is not None
+        return value if table.sums.row.is_meta else weighted_sum(h.value, written_out(table, len(h.value)))
 
     def _list_sums(self, h: Rows, number: int) -> Tensor:
         """Columns of earlier tables are added up over these, where the lists are shorter."""

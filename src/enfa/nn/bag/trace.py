@@ -20,6 +20,7 @@ from enfa.edits.check import edits_by
 from enfa.graphs import GraphSet, check_graphs
 from enfa.graphs.attributes import GraphAttributes, graph_attributes
 from enfa.nn.bag.bag import Bag
+from enfa.nn.bag.one_graph import norms_of_one_graph
 from enfa.nn.convs.exact import check_norm
 from enfa.nn.cuda.boxes import put_back
 from enfa.nn.rowwise.rows import Rows
@@ -154,7 +155,8 @@ def traced(model: nn.Module, graphs: GraphSet, policy: Policy, graph_attr: dict[
     with _as_it_was(model), _checked_modules(), torch.no_grad(), torch.random.fork_rng(devices=[]):
         model.eval()
         try:
-            out = model(bag)
+            with norms_of_one_graph(model):
+                out = model(bag)
         except TypeError as error:
             _check_takes_a_bag(model, error)
             raise
@@ -207,7 +209,7 @@ def _as_it_was(model: nn.Module) -> Iterator[None]:
 
 
 def _parts(module: nn.Module) -> set[str]:
-    return {*module._modules, *module._parameters, *module._buffers}
+    return {*module._modules.keys(), *module._parameters.keys(), *module._buffers.keys()}  # those of scripted modules only tell
 
 
 @contextmanager

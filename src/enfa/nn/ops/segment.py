@@ -37,7 +37,8 @@ def _bag(index: Tensor, table: Tensor, ptr: Tensor, weight: Tensor | None = None
     elif int(ptr[-1]) < len(index):
         index, weight = index[: ptr[-1]], None if weight is None else weight[: ptr[-1]]
     table = table.contiguous()
-    return F.embedding_bag(index, table, ptr, mode="sum", include_last_offset=True, per_sample_weights=weight)[:lists]
+    found = F.embedding_bag(index, table, ptr, mode="sum", include_last_offset=True, per_sample_weights=weight)
+    return found if len(found) == lists else found[:lists]  # a view of its own size may not be written into
 
 
 def _bag_in_pieces(index: Tensor, table: Tensor, ptr: Tensor, weight: Tensor | None) -> Tensor:
@@ -122,7 +123,7 @@ class _Max(torch.autograd.Function):
         out.scatter_reduce_(0, segment[:, None].expand_as(values), values, "amax", include_self=False)
         ctx.save_for_backward(out, table, segment)
         ctx.sums = sums
-        return out[:-1]
+        return out[:-1].clone()  # a view may not be written into, and the backward pass reads this one
 
     @staticmethod
     @backward_once

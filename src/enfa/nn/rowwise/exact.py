@@ -65,7 +65,7 @@ def _normed(
     """``copies``: how often rows count, where that is not how often they stand for something."""
     _check(input, weight, bias, *(running or ())[:2])
     total = input.bag.tables[input.number].total if copies is None else _total(input, copies)
-    if total == 1:
+    if total == 1 and not input.bag.tracing:  # on one graph, whatever a batch has
         raise ValueError(
             f"Expected more than 1 of the {input.kind} to compute BatchNorm statistics, got 1: put another graph into the "
             f"batch (another batch_size, or drop_last=True), or take a norm without statistics (norm='layer')"

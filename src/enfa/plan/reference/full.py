@@ -9,6 +9,7 @@ from enfa.edits import Edits
 from enfa.graphs import GraphSet
 from enfa.graphs.graphset import ranges
 from enfa.plan.arrays import tensor
+from enfa.plan.kinds_read import edge_rows_read
 from enfa.plan.links import Links, Sums
 from enfa.plan.reference.expand import Expanded, edge_tables, expand, largest_value
 from enfa.plan.reference.loops import check_loops
@@ -145,6 +146,8 @@ def full_step_plan(
     check_loops(graphs, program)
     written = Written(graphs, edits, any(step.edges for step in program.steps)) if written is None else written
     attr, edge_mark = edge_tables_of(program, graphs.edge_attr, edits.edge_marks)
+    tables = [full_table(written, step, [program.steps[r] for r in step.reads]) for step in program.steps]
+    edge_rows, edge_mark_rows = edge_rows_read(program, tables, attr, edge_mark)
     bag = written.bag
     degree = np.bincount(bag.dst, minlength=bag.num_rows)
     return cls(
@@ -152,8 +155,7 @@ def full_step_plan(
         x_rows=tensor(graphs.x), feature=tensor(graphs.node_kind[bag.node]),
         mark_rows=tensor(edits.marks), marked=tensor(bag.mark),
         of_graph=tensor(graphs.graph[bag.node]) if program.share == "graph" else None,
-        edge_rows=None if attr is None else tensor(attr), edge_mark_rows=tensor(edge_mark),
-        tables=[full_table(written, step, [program.steps[r] for r in step.reads]) for step in program.steps],
+        edge_rows=edge_rows, edge_mark_rows=edge_mark_rows, tables=tables,
         num_nodes=graphs.num_nodes, num_subgraphs=edits.num_subgraphs,
         degrees=tensor(degree) if program.steps[0].degrees else None,
         limits=(largest_value(graphs.x), largest_value(graphs.edge_attr)),

@@ -13,6 +13,7 @@ from enfa.plan.arrays import tensor
 from enfa.plan.derived.lowered import lowered_keys
 from enfa.plan.derived.order import each_once
 from enfa.plan.keys.intern import KeyTable
+from enfa.plan.kinds_read import edge_rows_read
 from enfa.plan.rows.distinct import StepRows
 from enfa.plan.slicing.held import Held
 from enfa.plan.slicing.making import Making
@@ -107,12 +108,13 @@ class Slicer:
             position = np.full(len(s.node_ptr), -1, np.int64)
             position[bags.graphs] = np.arange(len(bags.graphs))
             of_graph = tensor(position[s.start_graph[own]])
+        edge_rows, edge_mark_rows = edge_rows_read(s.program, tables, s.edge_attr, s.edge_mark)
         plan = self.cls(
             kind="distinct", program=s.program, num_graphs=len(bags.graphs),
             x_rows=tensor(s.x[s.start_feature[own]]), feature=torch.arange(len(start)),
             mark_rows=tensor(s.marks), marked=tensor(mark), of_graph=of_graph,
-            edge_rows=None if s.edge_attr is None else tensor(s.edge_attr), edge_mark_rows=tensor(s.edge_mark),
-            tables=tables, num_nodes=bags.count["nodes"], num_subgraphs=bags.count["subgraphs"],
+            edge_rows=edge_rows, edge_mark_rows=edge_mark_rows, tables=tables,
+            num_nodes=bags.count["nodes"], num_subgraphs=bags.count["subgraphs"],
             degrees=tensor(degree.astype(np.int64)) if s.program.steps[0].degrees else None,
             limits=s.limits, categories=s.categories, root_nodes=bags.roots(s.root), graph_ids=tensor(bags.graphs),
             unshared=s.program.unshared,

@@ -294,3 +294,41 @@ def test_the_trial_leaves_no_trace() -> None:
         for name, (value, before) in held.items()
     )
     assert model.conv.seen == [] and torch.equal(torch.get_rng_state(), random) and torch.get_default_dtype() == torch.float32
+
+
+STATISTICS: dict[str, Act] = {
+    "median": lambda m: m.median(0).values,
+    "product": lambda m: m.new_ones(len(m)) @ m,
+    "first": lambda m: m[0],
+}
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+@pytest.mark.parametrize("statistic", STATISTICS.values(), ids=STATISTICS)
+def test_statistics_of_messages_that_training_keeps_in_a_buffer(statistic: Act, replaced: bool) -> None:
+    """They change nothing in the pass that takes them, but evaluation reads them."""
+
+    class Keeps(MessagePassing):
+        def __init__(self) -> None:
+            super().__init__("sum")
+            self.register_buffer("seen", torch.zeros(8))
+            self.register_buffer("calls", torch.zeros(()))
+
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            return x + self.propagate(edge_index, x=x)
+
+        def message(self, x_j: Tensor) -> Tensor:
+            self.calls += 1  # on every plan as often
+            if self.training and not self.fixed:
+                with torch.no_grad():
+                    now = self.seen.lerp(statistic(x_j), 0.1)
+                    self.seen = now if replaced else self.seen.copy_(now)
+            return x_j if self.training else x_j - self.seen
+
+    conv = Keeps()
+    conv.fixed = False
+    with pytest.raises(TypeError, match="Keeps leaves something else in its buffer 'seen' when fewer rows get messages"):
+        enfa.make_plan(GRAPHS, enfa.NodeMarking(), Net(conv))
+    assert not conv.seen.any() and conv.calls == 0
+    conv.fixed = True
+    enfa.make_plan(GRAPHS, enfa.NodeMarking(), Net(conv))

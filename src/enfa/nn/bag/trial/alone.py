@@ -117,18 +117,53 @@ class _Trial:
         at = sorted({len(size) - 1, int(size.argmax()), int(size.argmin())}) if len(size) else []
         for some in (torch.arange(1, self.rounds.links.num_rows, 2, device=found.device), *(reached[i : i + 1] for i in at)):
             self._compare_some(found, some, when)
+        if next(self.view.buffers(), None) is not None:
+            self._compare_buffers(torch.arange(1, self.rounds.links.num_rows, 2, device=found.device), when)
+
+    def _links_of(self, some: Tensor) -> tuple[Tensor, Tensor]:
+        """The links that lead to some rows, in another order, and their ends."""
+        rounds = self.rounds
+        place = torch.full((rounds.links.num_rows,), -1, device=some.device)
+        place[some] = torch.arange(len(some), device=some.device)
+        link = (place[rounds.ends[1]] >= 0).nonzero()[:, 0]
+        link = link[torch.randperm(len(link), generator=torch.Generator().manual_seed(1)).to(link.device)]
+        return link, torch.stack([rounds.ends[0, link], place[rounds.ends[1, link]]])
+
+    def _compare_buffers(self, some: Tensor, when: str) -> None:
+        """What messages leave in buffers, such as running statistics, is read in other passes."""
+        link, ends = self._links_of(some)
+        of_all = self._left(lambda: self.whole(self.plain))
+        if not of_all or not len(link):
+            return
+        with suppress(IndexError, RuntimeError, ValueError):
+            of_some = self._left(lambda: self.run(self.view, ends, (self.rounds.sizes[0], len(some)), self._alone(some, link)))
+            for name, value in of_all.items():
+                if name not in of_some or not self._close(of_some[name], value):
+                    raise TypeError(
+                        f"{self.name} leaves something else in its buffer {name!r} when fewer rows get messages, or when they "
+                        f"come in another order{when}: how many there are depends on the plan"
+                    )
+
+    def _left(self, run: Callable[[], Any]) -> dict[str, Tensor]:
+        """The buffers that a run changes, as it leaves them. They are put back."""
+        before = {name: (buffer, buffer.clone()) for name, buffer in self.view.named_buffers()}
+        boxes = [(part._buffers, dict(part._buffers)) for part in self.view.modules()]
+        try:
+            run()
+            found = {name: buffer.clone() for name, buffer in self.view.named_buffers()}
+        finally:
+            for box, had in boxes:
+                box.update(had)
+            for buffer, value in before.values():
+                buffer.copy_(value)
+        return {name: value for name, value in found.items() if name in before and not torch.equal(value, before[name][1])}
 
     def _compare_some(self, found: Tensor, some: Tensor, when: str) -> None:
-        rounds = self.rounds
-        place = torch.full((rounds.links.num_rows,), -1, device=found.device)
-        place[some] = torch.arange(len(some), device=found.device)
-        link = (place[rounds.ends[1]] >= 0).nonzero()[:, 0]
+        link, ends = self._links_of(some)
         if not len(link):
             return  # without any message, code that is right may fail: x.view(len(x), -1)
-        link = link[torch.randperm(len(link), generator=torch.Generator().manual_seed(1)).to(link.device)]
-        ends = torch.stack([rounds.ends[0, link], place[rounds.ends[1, link]]])
         try:
-            again = self.run(self.view, ends, (rounds.sizes[0], len(some)), self._alone(some, link))
+            again = self.run(self.view, ends, (self.rounds.sizes[0], len(some)), self._alone(some, link))
         except (IndexError, RuntimeError, ValueError) as error:
             if when:
                 return
