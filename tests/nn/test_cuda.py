@@ -17,8 +17,8 @@ import enfa
 from enfa.nn.convs.gine import _Listed
 from enfa.nn.ops.linear import through
 from enfa.nn.ops.norm import CountedBatchNorm
-from enfa.nn.ops.segment import apply_map
-from enfa.plan.derived.maps import kind_lists, merged_map, sums_map
+from enfa.nn.ops.segment import weighted_sum
+from enfa.plan.derived.maps import kind_lists, merged_map
 from enfa.plan.derived.order import Lists, SparseMap
 from enfa.plan.links import Links, Sums
 from enfa.testing import assert_same_as_full, degenerate_graphs, random_graphs
@@ -122,7 +122,7 @@ def test_weights_of_a_byte_are_those_of_four(dtype: torch.dtype) -> None:
     found = []
     for kind in (torch.int8, torch.int32):
         sums, read = Sums(ptr, row, weight.to(kind)).to("cuda"), table.clone().requires_grad_()
-        out = apply_map(read, sums_map(sums, 500))
+        out = weighted_sum(read, sums)
         out.square().sum().backward()
         assert sums.cache["sum"].forward.weight.dtype == sums.cache["sum"].backward.weight.dtype == kind
         found.append((out, read.grad))

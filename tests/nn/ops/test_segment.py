@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from enfa.nn.ops.segment import apply_map, gather, link_sum, segment_max, segment_sum
-from enfa.plan.derived.maps import sums_map
+from enfa.nn.ops.segment import gather, link_sum, segment_max, segment_sum, weighted_sum
 from enfa.plan.links import Links, Sums
 
 ROWS, CHANNELS = 5, 3
@@ -36,10 +35,6 @@ def test_link_sum(lists: list[list[int]]) -> None:
         torch.autograd.gradcheck(lambda t: link_sum(t, links), table)
 
 
-def _weighted(table: torch.Tensor, sums: Sums) -> torch.Tensor:
-    return apply_map(table, sums_map(sums, len(table)))
-
-
 @pytest.mark.parametrize("counts", [torch.int8, torch.int64])
 @pytest.mark.parametrize("lists", LISTS, ids=repr)
 def test_weighted_sum(lists: list[list[int]], counts: torch.dtype) -> None:
@@ -49,10 +44,10 @@ def test_weighted_sum(lists: list[list[int]], counts: torch.dtype) -> None:
     entries = table[sums.row] * sums.count[:, None]
     expected = [part.sum(0) for part in entries.split(sums.ptr.diff().tolist())]
     expected = torch.stack(expected) if lists else table[:0]
-    assert torch.allclose(_weighted(table, sums), expected)
-    assert torch.allclose(_weighted(table.detach(), sums), expected)
+    assert torch.allclose(weighted_sum(table, sums), expected)
+    assert torch.allclose(weighted_sum(table.detach(), sums), expected)
     if lists:
-        torch.autograd.gradcheck(lambda t: _weighted(t, sums), table)
+        torch.autograd.gradcheck(lambda t: weighted_sum(t, sums), table)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -63,7 +58,7 @@ def test_long_lists_are_summed_without_loss(weighted: bool) -> None:
     row = torch.arange(int(ptr[-1])) % 2
     count = torch.where(row == 0, 3, 1) if weighted else torch.ones_like(row)
     table = torch.tensor([[0.1, 1.7], [0.3, 0.9]], requires_grad=True)
-    found = _weighted(table, Sums(ptr, row, count))
+    found = weighted_sum(table, Sums(ptr, row, count))
     often = torch.stack([torch.bincount(r, c, 2) for r, c in zip(row.split(lengths), count.split(lengths))])
     exact = often @ table.detach().double()
     assert (found - exact).abs().max() <= 32 * torch.finfo(torch.float32).eps * exact.max()
@@ -79,7 +74,7 @@ def test_long_lists_behind_many_empty_ones() -> None:
     ptr = torch.tensor([0, *lengths]).cumsum(0)
     row = torch.arange(int(ptr[-1])) % 3
     table = torch.tensor([[1.0], [2.0], [4.0]])
-    found = _weighted(table, Sums(ptr, row, torch.ones_like(row)))
+    found = weighted_sum(table, Sums(ptr, row, torch.ones_like(row)))
     assert found[700] == table[row[:5000]].sum() and found[1001] == table[row[5000]] and found.sum() == found[[700, 1001]].sum()
 
 

@@ -5,9 +5,9 @@ import torch
 from torch import Tensor
 
 from enfa.nn.convs.gine import _Listed
-from enfa.nn.ops.segment import apply_map
+from enfa.nn.ops.segment import weighted_sum
 from enfa.nn.triton.gine import gine_sum
-from enfa.plan.derived.maps import FEW_KINDS, kind_lists, merged_map, sums_map
+from enfa.plan.derived.maps import FEW_KINDS, kind_lists, merged_map
 from enfa.plan.derived.order import CHUNK
 from enfa.plan.links import Links, Sums
 
@@ -33,7 +33,7 @@ def test_weighted_sums(check, channels: int, dtype: torch.dtype, weights: torch.
     dense = torch.zeros(len(ptr) - 1, 12).double()
     dense.index_put_((torch.arange(len(ptr) - 1).repeat_interleave(ptr.diff()), row), weight.double(), accumulate=True)
     there = table.to(check.device).requires_grad_()
-    out = apply_map(there, sums_map(Sums(ptr, row, weight).to(check.device), 12))
+    out = weighted_sum(there, Sums(ptr, row, weight).to(check.device))
     (back,) = torch.autograd.grad(out, there, grad.to(check.device))
     assert out.dtype == back.dtype == dtype
     check.near([out, back], [dense @ table.double(), dense.T @ grad.double()], MOST[dtype])
@@ -42,8 +42,7 @@ def test_weighted_sums(check, channels: int, dtype: torch.dtype, weights: torch.
 def test_no_lists(check) -> None:
     table = torch.randn(4, 3, device=check.device, requires_grad=True)
     none = torch.zeros(0, dtype=torch.int64)
-    sums = Sums(torch.zeros(1, dtype=torch.int64), none, none.int()).to(check.device)
-    out = apply_map(table, sums_map(sums, 4))
+    out = weighted_sum(table, Sums(torch.zeros(1, dtype=torch.int64), none, none.int()).to(check.device))
     out.sum().backward()
     assert out.shape == (0, 3) and not table.grad.any()  # type: ignore[union-attr]
 

@@ -18,11 +18,14 @@ from torch import Tensor
 
 from enfa.nn.ops.function import applied, backward_once
 from enfa.nn.triton import accelerated
-from enfa.plan.derived.maps import incoming_map, merged_map, readers, segment_ids
+from enfa.plan.derived.maps import incoming_map, merged_map, readers, segment_ids, sums_map, target_rows
 from enfa.plan.derived.order import CHUNK, Lists, SparseMap
 from enfa.plan.links import Links, Sums
 
-__all__ = ["apply_map", "attended", "entry_sums", "gather", "link_sum", "list_sums", "merged_sum", "segment_max", "segment_sum"]
+__all__ = [
+    "apply_map", "attended", "entry_sums", "gather", "link_sum", "list_sums", "merged_sum", "segment_ids", "segment_max",
+    "segment_sum", "target_rows", "weighted_sum",
+]  # fmt: skip
 
 PIECE = 256  # entries of a list that are added up one after the other
 MANY = 16 * PIECE // CHUNK  # a list with more pieces for a GPU than that is summed in pieces on the CPU, too
@@ -160,6 +163,11 @@ def link_sum(table: Tensor, links: Links) -> Tensor:
 def merged_sum(table: Tensor, links: Links) -> Tensor:
     """For every row of a layer the sum of its own row and its incoming rows: [R, C]."""
     return apply_map(table, merged_map(links, table.shape[0]))
+
+
+def weighted_sum(table: Tensor, sums: Sums) -> Tensor:
+    """Every entry of ``sums``, computed over the rows of ``table``."""
+    return apply_map(table, sums_map(sums, table.shape[0]))
 
 
 def segment_sum(entries: Tensor, ptr: Tensor, segment: Tensor) -> Tensor:
