@@ -27,8 +27,17 @@ MEASURE: dict[str, Callable[[Source, Settings, Store], Iterator[str]]] = {
 }
 
 
-# What one measurement takes with --quick, on two cores, in seconds; of whole datasets nothing is known beforehand.
-QUICK_SECONDS = {"storage": 2.7, "breakdown": 0.1, "exactness": 8.5, "time": 1.4}
+# What one measurement takes, in seconds, as a mean over all datasets: a sample's on two cores; on an H200 and 16 cores, whole
+# datasets' on two cores, and there.
+SECONDS: dict[tuple[str, str], dict[str, float]] = {
+    ("quick", "cpu"): {"storage": 2.7, "breakdown": 0.1, "exactness": 8.5, "time": 1.4},
+    ("quick", "cuda"): {"storage": 2.7, "breakdown": 0.1, "exactness": 8.5, "time": 1.4},
+    ("full", "cpu"): {"storage": 50, "breakdown": 0.1, "exactness": 200, "time": 40},
+    ("full", "cuda"): {"storage": 50, "breakdown": 0.1, "exactness": 15, "time": 1.2},
+}
+WEIGHT = (
+    2  # measurements that such a mean counts as, once there are some of this run: the first ones are of the smallest graphs
+)
 
 
 class _Planned:
@@ -50,14 +59,13 @@ def missing(sections: Sequence[str], source: Source, settings: Settings, store: 
     return +planned.missing
 
 
-def seconds_left(left: Mapping[str, int], spent: Mapping[str, Sequence[float]], quick: bool) -> float | None:
-    """By what measurements of each section took so far, and before the first one took with --quick; None: not known yet."""
+def seconds_left(left: Mapping[str, int], spent: Mapping[str, Sequence[float]], settings: Settings) -> float:
+    """By what measurements of each section take as a rule, and took so far."""
+    known = SECONDS.get((settings.scale, settings.device), SECONDS["quick", "cpu"])
     total = 0.0
     for name, count in left.items():
         done = spent.get(name, ())
-        if not done and not quick:
-            return None
-        total += count * (sum(done) / len(done) if done else QUICK_SECONDS[name])
+        total += count * (WEIGHT * known[name] + sum(done)) / (WEIGHT + len(done))
     return total
 
 

@@ -1,5 +1,6 @@
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,11 @@ import pytest
 from typer.testing import CliRunner
 
 from enfa.cli.app import app
+from enfa.cli.studies.reproduce import _about
 from enfa.report.measure.store import Store
 from enfa.report.pages.write import write_pages
 from enfa.report.reproduce import MEASURE
+from enfa.report.settings import FULL
 
 
 @pytest.mark.parametrize(
@@ -66,7 +69,7 @@ def test_how_long_it_takes_is_said_beforehand(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr("enfa.report.pages.write.write_pages", lambda _: True)
     lines = CliRunner().invoke(app, [*command, "--out", str(out)]).output.splitlines()
     assert lines[0] == "Measuring storage: 4 measurements, about 11 s to go."
-    assert re.fullmatch(r" *\d+ s  storage: 0, about 0 s to go", lines[1]) and re.fullmatch(r" *\d+ s  storage: 3", lines[4])
+    assert re.fullmatch(r" *\d+ s  storage: 0, about 5 s to go", lines[1]) and re.fullmatch(r" *\d+ s  storage: 3", lines[4])
     path = out / "results" / "storage.json"
     found = json.loads(path.read_text())
     path.write_text(json.dumps({**found, "results": {"0": {}, "2": {}}}))
@@ -75,7 +78,13 @@ def test_how_long_it_takes_is_said_beforehand(tmp_path: Path, monkeypatch: pytes
     found = [line.partition("storage: ")[2][:1] for line in lines[1:] if "storage: " in line]
     assert found == ["1", "3"], "a line for what was there already"
     whole = CliRunner().invoke(app, [*(word for word in command if word != "--quick"), "--out", str(tmp_path / "whole")]).output
-    assert "4 measurements, how long is known after the first of each section." in whole
+    assert "Measuring storage: 4 measurements, about 3 minutes to go." in whole
+
+
+def test_hours_are_called_hours() -> None:
+    assert _about(Counter({"time": 360}), {}, FULL) == ", about 4.0 hours to go"
+    assert _about(Counter({"time": 360}), {}, FULL.to(device="cuda")) == ", about 7 minutes to go"
+    assert _about(Counter({"time": 4}), {"time": [100.0] * 2}, FULL.to(device="cuda")) == ", about 3 minutes to go"
 
 
 @pytest.mark.parametrize("text", ["{", "", "[]", '{"settings": {}, "machine": {}}', "\udcff"])

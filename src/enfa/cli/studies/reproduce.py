@@ -37,12 +37,12 @@ def _settings(quick: bool, device: str, datasets: str, memory_gb: float | None) 
     return settings
 
 
-def _about(left: Counter[str], spent: dict[str, list[float]], quick: bool) -> str:
-    seconds = seconds_left(left, spent, quick)
+def _about(left: Counter[str], spent: dict[str, list[float]], settings: Settings) -> str:
     if not left:
         return ""
-    if seconds is None:
-        return ", how long is known after the first of each section"
+    seconds = seconds_left(left, spent, settings)
+    if seconds >= 5400:
+        return f", about {seconds / 3600:.1f} hours to go"
     return f", about {seconds / 60:.0f} minutes to go" if seconds >= 90 else f", about {seconds:.0f} s to go"
 
 
@@ -73,11 +73,10 @@ def reproduce(
     store = open_store(out, settings, fresh)
     left: Counter[str] = missing(sections, source, settings, store)
     spent: defaultdict[str, list[float]] = defaultdict(list)
-    known = quick and device == "cpu"
     if "accuracy" in sections and not results.is_dir():
         lacking = f"There is no folder {results}: accuracy will have the paper's numbers alone."
         console.print(lacking, markup=False, soft_wrap=True)
-    many = f": {how_many(left.total(), 'measurement')}{_about(left, spent, known)}" if left else ""
+    many = f": {how_many(left.total(), 'measurement')}{_about(left, spent, settings)}" if left else ""
     console.print(f"Measuring {', '.join(sections)}{many}.", soft_wrap=True)
     try:
         with console.status("starting") as status:
@@ -90,7 +89,7 @@ def reproduce(
                 if key and key not in there[name]:  # another process may have measured it
                     left[name] -= 1
                 before = now
-                line = f"[dim]{now - began:4.0f} s[/]  {escape(done)}[dim]{_about(+left, spent, known)}[/]"
+                line = f"[dim]{now - began:4.0f} s[/]  {escape(done)}[dim]{_about(+left, spent, settings)}[/]"
                 status.update(line)
                 if new and not console.is_terminal:  # where a status line is not shown: a line for every measurement
                     console.print(line, soft_wrap=True)
