@@ -35,9 +35,7 @@ SECONDS: dict[tuple[str, str], dict[str, float]] = {
     ("full", "cpu"): {"storage": 50, "breakdown": 0.1, "exactness": 200, "time": 40},
     ("full", "cuda"): {"storage": 50, "breakdown": 0.1, "exactness": 15, "time": 1.2},
 }
-WEIGHT = (
-    2  # measurements that such a mean counts as, once there are some of this run: the first ones are of the smallest graphs
-)
+WEIGHT = 2  # measurements that such a mean counts as, once there are some of this run, which begins with the smaller graphs
 
 
 class _Planned:
