@@ -27,13 +27,13 @@ MEASURE: dict[str, Callable[[Source, Settings, Store], Iterator[str]]] = {
 }
 
 
-# What one measurement takes, in seconds, as a mean over all datasets: a sample's on two cores; on an H200 and 16 cores, whole
-# datasets' on two cores, and there.
+# What one measurement takes, in seconds, as a mean over all datasets: of samples on two cores (a GPU takes no longer); of whole
+# datasets on two cores, where a few of each kind were timed, and on an H200 with 16 cores, where exactness is a guess.
 SECONDS: dict[tuple[str, str], dict[str, float]] = {
     ("quick", "cpu"): {"storage": 2.7, "breakdown": 0.1, "exactness": 8.5, "time": 1.4},
     ("quick", "cuda"): {"storage": 2.7, "breakdown": 0.1, "exactness": 8.5, "time": 1.4},
-    ("full", "cpu"): {"storage": 50, "breakdown": 0.1, "exactness": 200, "time": 40},
-    ("full", "cuda"): {"storage": 50, "breakdown": 0.1, "exactness": 15, "time": 1.2},
+    ("full", "cpu"): {"storage": 22, "breakdown": 0.1, "exactness": 45, "time": 23},
+    ("full", "cuda"): {"storage": 50, "breakdown": 0.1, "exactness": 25, "time": 1.2},
 }
 WEIGHT = 2  # measurements that such a mean counts as, once there are some of this run, which begins with the smaller graphs
 

@@ -78,11 +78,11 @@ def test_how_long_it_takes_is_said_beforehand(tmp_path: Path, monkeypatch: pytes
     found = [line.partition("storage: ")[2][:1] for line in lines[1:] if "storage: " in line]
     assert found == ["1", "3"], "a line for what was there already"
     whole = CliRunner().invoke(app, [*(word for word in command if word != "--quick"), "--out", str(tmp_path / "whole")]).output
-    assert "Measuring storage: 4 measurements, about 3 minutes to go." in whole
+    assert "Measuring storage: 4 measurements, about 88 s to go." in whole
 
 
 def test_hours_are_called_hours() -> None:
-    assert _about(Counter({"time": 360}), {}, FULL) == ", about 4.0 hours to go"
+    assert _about(Counter({"time": 360}), {}, FULL) == ", about 2.3 hours to go"
     assert _about(Counter({"time": 360}), {}, FULL.to(device="cuda")) == ", about 7 minutes to go"
     assert _about(Counter({"time": 4}), {"time": [100.0] * 2}, FULL.to(device="cuda")) == ", about 3 minutes to go"
 
