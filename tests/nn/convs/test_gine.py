@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from small_table import check_formula
@@ -65,4 +67,23 @@ def test_the_same_bits_in_any_number_of_threads(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(threads, "WORTH", 1)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
     for value, reference in zip(_gradients(cardinalities, 60), alone, strict=True):
+        assert torch.equal(value, reference)
+
+
+@pytest.mark.parametrize("cardinalities", [[4, 3], [8, 3]], ids=["few kinds", "many"])
+def test_rows_and_features_in_any_order_of_memory(cardinalities: list[int]) -> None:
+    """Column after column, too, as a transpose leaves them: gradients were written into a copy, and lost."""
+    model = enfa.DSGNN([5], 6, 2, 3, "gine", edge_channels=cardinalities)
+    graphs = random_graphs(4, 12, seed=1, channels=[5], edge_channels=cardinalities)
+    plan = enfa.make_plan(graphs, enfa.NodeMarking(), model)
+    links, size = plan.tables[1].links, plan.tables[0].num_rows
+    assert links is not None
+    draw = torch.Generator().manual_seed(0)
+    given = [torch.randn(n, 6, dtype=torch.float64, generator=draw) for n in (size, math.prod(cardinalities))]
+    found = []
+    for order in (lambda t: t.clone(), lambda t: t.T.contiguous().T):
+        rows, features = (order(t).requires_grad_() for t in given)
+        out = gine.GINE._summed(rows, links, features)
+        found.append([out.detach(), *torch.autograd.grad(out.square().sum(), [rows, features])])
+    for value, reference in zip(*found, strict=True):
         assert torch.equal(value, reference)

@@ -160,5 +160,8 @@ def test_second_derivatives_are_refused() -> None:
     model = enfa.DSGNN(2, 6, 1, 2).double().train()
     plan = enfa.make_plan(random_graphs(4, 6, channels=2), enfa.NodeMarking(), model)
     first = torch.autograd.grad(model(plan).sum(), list(model.parameters()), create_graph=True)
+    penalty = torch.stack([grad.square().sum() for grad in first]).sum()
     with pytest.raises(RuntimeError, match="once_differentiable"):
-        sum(grad.square().sum() for grad in first).backward()  # type: ignore[union-attr]
+        torch.autograd.grad(penalty, list(model.parameters()), retain_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        penalty.backward()

@@ -30,8 +30,17 @@ def test_as_apply() -> None:
 def test_a_second_derivative_is_refused() -> None:
     x = torch.tensor([2.0], requires_grad=True)
     (first,) = torch.autograd.grad(applied(Cube, x) ** 2, x, create_graph=True)
+    assert first.item() == 192.0
     with pytest.raises(RuntimeError, match="once_differentiable"):
         first.backward()
+
+
+def test_a_second_derivative_beside_others_is_refused() -> None:
+    """PyTorch computes what it can reach, here by the other factor, and says nothing of the rest."""
+    x = torch.tensor([2.0], requires_grad=True)
+    (first,) = torch.autograd.grad(applied(Cube, x) * x**2, x, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        torch.autograd.grad(first, x)
 
 
 def test_transforms_say_what_they_expect() -> None:

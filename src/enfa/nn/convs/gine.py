@@ -58,12 +58,12 @@ def _by_kernels(grad: Tensor, table: Tensor, edge: Tensor, back: Lists, kinds: L
     runs, channels = -(-len(back) // _gine.RUN), table.shape[1]
     arrays = [array(t) for t in (grad, table, edge)]
     lists = [array(t) for t in (back.ptr, back.index, back.other)]  # type: ignore[arg-type]
-    out, by_run = torch.zeros_like(table), np.zeros((runs, len(edge) if kinds is None else 0, channels))
+    out, by_run = table.new_zeros(table.shape), np.zeros((runs, len(edge) if kinds is None else 0, channels))
     in_threads(runs, 2 * out.numel(), lambda a, b: _gine.gradient(*arrays, *lists, a, b, array(out), by_run))
     if kinds is None:
         return out, torch.from_numpy(by_run.sum(0)).to(edge.dtype)
     lists = [array(t) for t in (kinds.ptr, kinds.index, kinds.other)]  # type: ignore[arg-type]
-    of_edge, messages = torch.zeros_like(edge), len(kinds.index)
+    of_edge, messages = edge.new_zeros(edge.shape), len(kinds.index)
     in_threads(len(edge), messages * channels, lambda a, b: _gine.kind_gradient(*arrays, *lists, a, b, array(of_edge)))
     return out, of_edge
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.autograd.function import once_differentiable
+from torch import Tensor
 
 __all__ = ["applied", "backward_once"]
 
@@ -21,11 +21,35 @@ def applied(function: Any, *args: Any) -> Any:
     return super(torch.autograd.Function, function).apply(*args)
 
 
+class _Refused(torch.autograd.Function):
+    """A first derivative, which knows what it was computed from and cannot be differentiated."""
+
+    @staticmethod
+    def forward(ctx: Any, found: Tensor, *above: Tensor) -> Tensor:
+        return found.detach()
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+
+
 def backward_once(backward: Callable[..., Any]) -> Callable[..., Any]:
-    """``once_differentiable``, which need not turn off gradients where a backward pass records none."""
-    recorded = once_differentiable(backward)
+    """PyTorch's ``once_differentiable``, which need not turn off gradients where a backward pass records none.
+
+    Its own error hangs on no input that a second derivative could be asked of, so ``torch.autograd.grad`` goes around it, and
+    leaves out without a word what comes this way.
+    """
 
     def called(ctx: Any, *grads: Any) -> Any:
-        return recorded(ctx, *grads) if torch.is_grad_enabled() else backward(ctx, *grads)
+        if not torch.is_grad_enabled():
+            return backward(ctx, *grads)
+        with torch.no_grad():
+            found = backward(ctx, *grads)
+        above = [grad for grad in grads if grad is not None and grad.requires_grad]
+        if not above:
+            return found
+        if isinstance(found, Tensor):
+            return _Refused.apply(found, *above)
+        return tuple(None if part is None else _Refused.apply(part, *above) for part in found)
 
     return called

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
 from itertools import pairwise
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -31,11 +34,31 @@ def in_threads(runs: int, numbers: int, call: Callable[[int, int], Any]) -> None
     if threads < 2:
         call(0, runs)
         return
-    ends = [runs * (thread + 1) // threads for thread in range(threads)]
-    others = [_pool(os.getpid()).submit(call, *part) for part in pairwise(ends)]
-    call(0, ends[0])
-    for other in others:
-        other.result()
+    ends = [runs * thread // threads for thread in range(threads + 1)]
+    parts = deque(pairwise(ends))
+    ended: SimpleQueue[BaseException | None] = SimpleQueue()
+
+    def take() -> None:
+        while parts:
+            try:
+                part = parts.popleft()
+            except IndexError:  # another one was faster
+                return
+            try:
+                call(*part)
+            except BaseException as error:
+                ended.put(error)
+            else:
+                ended.put(None)
+
+    # No thread can be had where the main one has ended, and Python waits for this one. Then it does all parts.
+    with suppress(RuntimeError):
+        for _ in range(threads - 1):
+            _pool(os.getpid()).submit(take)
+    take()
+    for error in [ended.get() for _ in range(threads)]:
+        if error is not None:
+            raise error
 
 
 def by_numba(*tensors: Tensor) -> bool:
