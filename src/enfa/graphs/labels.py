@@ -46,7 +46,7 @@ def _tensor(y: object, position: int) -> Tensor:
 
 
 def checked_labels(found: Tensor | None, count: int, what: str) -> Tensor | None:
-    """Labels that somebody sets for what there is ``count`` of."""
+    """Labels that are set for what there is ``count`` of."""
     if found is not None:
         if not isinstance(found, Tensor):
             raise TypeError(f"Expected labels to be a tensor, got {type(found).__name__}")

@@ -51,7 +51,9 @@ def in_threads(runs: int, numbers: int, call: Callable[[int, int], Any]) -> None
             else:
                 ended.put(None)
 
-    # No thread can be had where the main one has ended, and Python waits for this one. Then it does all parts.
+    # No thread can be had where the main one has ended and Python waits for this one, or the system has no more: then this
+    # one does all parts. They are taken, not given: a pool that fails to start a thread keeps what it was given, and may do
+    # it a second time.
     with suppress(RuntimeError):
         for _ in range(threads - 1):
             _pool(os.getpid()).submit(take)
