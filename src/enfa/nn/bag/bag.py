@@ -17,6 +17,7 @@ from enfa.nn.rowwise.held import HeldColumns, held_back, holds, pass_goes_on, se
 from enfa.nn.rowwise.layer_end import HeldSpread
 from enfa.nn.rowwise.refusal import check_gradients, refuse
 from enfa.nn.rowwise.rows import EDGES, Rows
+from enfa.nn.triton import accelerated
 from enfa.plan.derived.lists import list_sizes, written_out
 from enfa.plan.derived.needs import PLAN, derive, list_maps, way
 from enfa.plan.step import Step, step_of
@@ -293,7 +294,7 @@ class Bag(Plan):
         """A subgraph's list is its graph's, less the rows that it lacks, and of these none can be infinite. Where a sum is,
         every list is added up as it is: only where looking does not mean to wait for a device."""
         table = self.tables[number]
-        if value.device.type != "cpu" or table.parts is None or bool(value.detach().sum().isfinite()):
+        if value.device.type != "cpu" or accelerated(value) or table.parts is None or bool(value.detach().sum().isfinite()):
             return value
         assert table.sums is not None
         return value if table.sums.row.is_meta else weighted_sum(h.value, written_out(table, len(h.value)))
