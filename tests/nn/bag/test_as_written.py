@@ -4,6 +4,7 @@ import copy
 import io
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -355,3 +356,22 @@ def test_a_compiled_model_gives_the_same(lifted: bool) -> None:
     torch.testing.assert_close(found, expected)
     found.sum().backward()
     assert conv.nn.weight.grad is not None
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize("model", [enfa.DSGNN, enfa.DSSGNN, enfa.SUN, enfa.GNNAK, enfa.IDGNN])
+def test_compiled_models_of_the_package_run_as_they_are(model: Any, in_place: bool) -> None:
+    """Planned, too, after they were compiled."""
+    graphs, own = random_graphs(3, nodes=6, channels=1), model(1, 8, 2, 2, mark_channels=1).double()
+    policy, other = enfa.EgoNets(2, mark=True), copy.deepcopy(own)
+    if in_place:
+        own.compile(backend="eager")
+    compiled = own if in_place else torch.compile(own, backend="eager")
+    found = compiled(enfa.make_plan(graphs, policy, compiled))
+    expected = other(enfa.make_plan(graphs, policy, other))
+    assert torch.equal(found, expected)
+    found.sum().backward()
+    expected.sum().backward()
+    for a, b in zip(own.parameters(), other.parameters()):
+        assert torch.equal(a.grad, b.grad)

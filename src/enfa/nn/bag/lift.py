@@ -17,6 +17,7 @@ from enfa.nn.bag.batch import NodeBatch
 from enfa.nn.bag.edges import EdgeList
 from enfa.nn.bag.views import run_view
 from enfa.nn.cuda.captures import Captures
+from enfa.nn.ops.function import uncompiled
 from enfa.nn.rowwise.rows import Rows
 
 __all__ = ["Lifted", "lift"]
@@ -84,9 +85,8 @@ class Lifted(Captures):
     def extra_repr(self) -> str:
         return ", ".join(f"{name}={getattr(self, name)!r}" for name in ("marks", "pool", "bag_pool", "head", "edges"))
 
+    @uncompiled
     def forward(self, bag: Bag) -> Tensor:
-        if torch.compiler.is_compiling():  # it would take stand-ins for an edge list and a batch vector for tensors
-            return torch.compiler.disable(self.forward)(bag)
         batch = NodeBatch.of(bag, self.bag_pool if self.head == "graph" else None)
         try:
             out = run_view(self.model, **self._arguments(bag, batch))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -152,7 +152,7 @@ def traced(model: nn.Module, graphs: GraphSet, policy: Policy, graph_attr: dict[
     bag.graph_attr = GraphAttributes(bag.graph_attr)
     bag.written, bag.policy, bag.needs, bag.of_graph = written, repr(policy), set(), torch.zeros_like(bag.feature)
     bag.dropout = bag.loopless = bag.apart = bag.counted = False
-    with _as_it_was(model), _checked_modules(), torch.no_grad(), torch.random.fork_rng(devices=[]):
+    with _as_it_was(model), _uncompiled(model), _checked_modules(), torch.no_grad(), torch.random.fork_rng(devices=[]):
         model.eval()
         try:
             with norms_of_one_graph(model):
@@ -162,6 +162,12 @@ def traced(model: nn.Module, graphs: GraphSet, policy: Policy, graph_attr: dict[
             raise
         _check_output(out, type(model).__name__)
     return bag
+
+
+def _uncompiled(model: nn.Module) -> AbstractContextManager[Any]:
+    """A compiler (``torch.compile``) keeps out of a pass that is only noted."""
+    compiled = any(module._compiled_call_impl is not None or "_orig_mod" in module._modules for module in model.modules())
+    return torch.compiler.set_stance("force_eager") if compiled else nullcontext()
 
 
 def _check_takes_a_bag(model: nn.Module, error: TypeError) -> None:

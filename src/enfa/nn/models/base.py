@@ -15,6 +15,7 @@ from enfa.nn.convs.base import make_norm
 from enfa.nn.cuda.captures import Captures
 from enfa.nn.encode import EdgeEncoder, NodeEncoder
 from enfa.nn.models.pretrained import Saved
+from enfa.nn.ops.function import uncompiled
 from enfa.nn.ops.linear import through
 from enfa.nn.rowwise.rows import Rows
 
@@ -149,6 +150,7 @@ class SubgraphGNN(Saved, Captures):
     def layer(self, width: int, hidden: int, conv: ConvLike, edge_dim: int, norm: str | None, *options: Any) -> SubgraphLayer:
         return SubgraphLayer(make_conv(conv, width, hidden, edge_dim, norm), make_norm(norm, hidden), *options)
 
+    @uncompiled
     def forward(self, bag: Bag) -> Tensor:
         """[number of graphs, out_channels]; [rooted subgraphs or nodes, out_channels] for node-level readouts."""
         if not isinstance(bag, Bag):

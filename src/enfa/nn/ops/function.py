@@ -6,12 +6,13 @@ A step calls some dozens of them, and the checks around each cost as much Python
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import torch
 from torch import Tensor
 
-__all__ = ["applied", "backward_once"]
+__all__ = ["applied", "backward_once", "uncompiled"]
 
 
 def applied(function: Any, *args: Any) -> Any:
@@ -19,6 +20,18 @@ def applied(function: Any, *args: Any) -> Any:
     if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
         return function.apply(*args)
     return super(torch.autograd.Function, function).apply(*args)
+
+
+def uncompiled(forward: Callable[..., Any]) -> Callable[..., Any]:
+    """A model's ``forward``, which ``torch.compile`` leaves as it is: it would take rows and stand-ins for tensors."""
+
+    @wraps(forward)
+    def called(*args: Any) -> Any:
+        if torch.compiler.is_compiling():
+            return torch.compiler.disable(forward)(*args)
+        return forward(*args)
+
+    return called
 
 
 class _Refused(torch.autograd.Function):

@@ -14,6 +14,7 @@ from enfa.nn.encode import EdgeEncoder, NodeEncoder
 from enfa.nn.models.base import ConvLike, SubgraphLayer, check_choices, check_edges, check_sharing
 from enfa.nn.models.ego_nets.base import EGO_READOUTS
 from enfa.nn.models.pretrained import Saved
+from enfa.nn.ops.function import uncompiled
 from enfa.nn.ops.linear import through
 from enfa.nn.rowwise.rows import Rows
 
@@ -99,6 +100,7 @@ class GNNAK(Saved, Captures):
         self.dropout = nn.Dropout(dropout)
         self.head = nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU(), nn.Dropout(dropout), nn.Linear(hidden, out_channels))
 
+    @uncompiled
     def forward(self, bag: Bag) -> Tensor:
         edge = None if self.edge_encoder is None else self.edge_encoder(bag)
         start: Any = self.encoder(bag)
