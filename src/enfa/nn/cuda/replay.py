@@ -24,6 +24,7 @@ from enfa.nn.cuda.record import Recorder, recorder
 from enfa.nn.cuda.run import Run
 from enfa.nn.cuda.watch import Watch, ambient, hooked_part, watched_elsewhere
 from enfa.nn.ops.norm import process_group
+from enfa.nn.ops.saved import saving_is_watched
 
 __all__ = ["Replays"]
 
@@ -233,7 +234,7 @@ class Replays(Unwatched):
             return f"{hooked_part(state.watch.model)} has hooks, which a replayed graph would not call"
         if not batch.untouched():
             return "features of its batch need gradients, or attributes of it were added or replaced"
-        if torch._C._autograd._top_saved_tensors_default_hooks(False) is not None:
+        if saving_is_watched():
             return "what it saves for its backward pass is asked for (by checkpointing, say)"
         if process_group() is not None and any(m.training and isinstance(m, _BatchNorm) for m in state.watch.modules):
             return "its BatchNorm takes sums over processes, which would all have to capture it at the same time"

@@ -13,6 +13,8 @@ from threading import local
 import torch
 from torch import Tensor
 
+from enfa.nn.ops.saved import saving_is_watched
+
 __all__ = ["Seeds", "drawn", "given", "seeded"]
 
 MOST = 256
@@ -30,7 +32,7 @@ class Seeds:
         self.count = 0
 
     def next(self) -> Tensor:
-        if torch._C._autograd._top_saved_tensors_default_hooks(False) is not None:
+        if saving_is_watched():
             raise RuntimeError("it checkpoints dropout, whose masks a recomputation would draw anew")
         if self.count == MOST:
             raise RuntimeError(f"Expected at most {MOST} calls of dropout on Rows in a captured model, got more")

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from enfa.nn.ops.counted import Running
+from enfa.nn.ops.saved import saving_is_watched
 from enfa.nn.rowwise.rows import Rows
 from enfa.nn.triton import mixed
 
@@ -45,7 +46,7 @@ def holds(rows: Rows) -> bool:
         and (not torch.is_autocast_enabled(bag.feature.device.type) or mixed(bag.feature))
         and not torch.is_inference_mode_enabled()
         and torch._C._current_graph_task_id() == -1  # recomputed in a backward pass
-        and torch._C._autograd._top_saved_tensors_default_hooks(False) is None  # checkpointed
+        and not saving_is_watched()  # checkpointed
     )
 
 
@@ -168,7 +169,7 @@ class Held:
             found.enter_context(torch.autocast(kind, self.mixed, enabled=self.mixed is not None))
         if torch.is_inference_mode_enabled():
             found.enter_context(torch.inference_mode(False))
-        if torch._C._autograd._top_saved_tensors_default_hooks(False) is not None:
+        if saving_is_watched():
             found.enter_context(torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x))
         found.enter_context(torch.set_grad_enabled(self.records))
         return found
