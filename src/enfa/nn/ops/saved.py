@@ -19,7 +19,8 @@ def _tried() -> bool:
         _autograd._saved_tensors_hooks_disable("tried")
     except RuntimeError:
         return True
-    _autograd._saved_tensors_hooks_enable()
+    finally:  # where it was refused, too, it is noted
+        _autograd._saved_tensors_hooks_enable()
     return False
 
 
