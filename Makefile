@@ -5,7 +5,7 @@ BIN := .venv/bin
 # a file stays with one process: its fixtures are made once
 PYTEST := $(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder tests src/enfa
 
-.PHONY: demo test test-some test-others test-all lint docs clean
+.PHONY: demo test test-some test-others test-all test-oldest lint docs clean
 demo: .venv/installed
 	$(BIN)/enfa demo
 
@@ -20,6 +20,10 @@ test-others: .venv/installed
 	$(PYTEST) --cases others
 
 test-all: test test-others
+
+# With the oldest versions that pyproject.toml allows, in .venv-oldest; what those call deprecated is not ours to mend.
+test-oldest: .venv-oldest/installed
+	.venv-oldest/bin/pytest -n auto --maxprocesses 4 --dist loadfile -o filterwarnings= tests --cases some
 
 lint: .venv/installed
 	$(BIN)/ruff check .
@@ -36,5 +40,12 @@ docs: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt --editable '.[train,report,scale,docs,dev]'
 	touch $@
 
+.venv-oldest/installed: pyproject.toml constraints-oldest.txt
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/pip install --quiet --disable-pip-version-check -c constraints-oldest.txt torch
+	.venv-oldest/bin/pip install --quiet --disable-pip-version-check -c constraints-oldest.txt --editable '.[train,report,parquet,scale]'
+	.venv-oldest/bin/pip install --quiet --disable-pip-version-check -c constraints-oldest.txt pytest pytest-xdist hypothesis psutil rdkit scikit-learn
+	touch $@
+
 clean:
-	rm -rf .venv
+	rm -rf .venv .venv-oldest

@@ -40,9 +40,10 @@ def test_a_conv_is_what_the_page_says(case: Case) -> None:
 
 
 def test_the_page_has_every_conv() -> None:
-    assert {case.name for case in CASES} | OUT_OF_SCOPE.keys() == set(pyg.conv.__all__)
+    every = set(pyg.conv.__all__)  # earlier versions have fewer
+    assert {case.name for case in CASES} | OUT_OF_SCOPE.keys() >= every
     listed = [line.split("|")[1].split(",")[0].strip() for line in PAGE.read_text().splitlines() if line.startswith("| ")]
-    assert set(listed) - {"conv"} == set(pyg.conv.__all__)
+    assert set(listed) - {"conv"} == {case.name for case in CASES} | OUT_OF_SCOPE.keys()
     exact = {line.split("|")[1].split(",")[0].strip() for line in PAGE.read_text().splitlines() if "| exact |" in line}
     assert f"{len(exact)} convs are exact" in PAGE.read_text() and len(exact) >= 30
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import Tensor, nn
+import torch_geometric
 from torch_geometric import nn as pyg
 from torch_geometric.data import Data
 from torch_geometric.nn import aggr
@@ -133,6 +134,7 @@ class Reading(pyg.MessagePassing):
 
 
 DEGREES = torch.tensor([1, 4, 3, 2])
+FINITE_POWERS = torch_geometric.__version__ >= "2.8"  # before, PyG's gradient of a learned power of 0 is NaN
 EXACT: dict[str, Callable[[], str | nn.Module]] = {
     "sum": lambda: "sum",
     "mean": lambda: "mean",
@@ -142,7 +144,7 @@ EXACT: dict[str, Callable[[], str | nn.Module]] = {
     "var": lambda: "var",
     "std": lambda: "std",
     "softmax": lambda: aggr.SoftmaxAggregation(learn=True, channels=4),
-    "powermean": lambda: aggr.PowerMeanAggregation(p=2.0, learn=True),
+    "powermean": lambda: aggr.PowerMeanAggregation(p=2.0, learn=FINITE_POWERS),
     "variance preserving": lambda: aggr.VariancePreservingAggregation(),
     "attentional": lambda: aggr.AttentionalAggregation(nn.Linear(4, 1), pyg.MLP([4, 3, 3], norm=None)),
     "deep sets": lambda: aggr.DeepSetsAggregation(nn.Sequential(nn.Linear(4, 3), nn.ReLU()), pyg.MLP([3, 3, 2], norm=None)),

@@ -163,7 +163,7 @@ class TrainingModule(pl.LightningModule):
 
     def _seed(self, *more: int) -> None:
         state = np.random.SeedSequence([self.config.seed, self.current_epoch, *more])
-        torch.manual_seed(int(state.generate_state(1, np.uint64)[0] >> 1))
+        torch.manual_seed(int(state.generate_state(1, np.uint64)[0]) >> 1)
 
     def _after_first(self) -> None:
         """Of steps that are not captured, the first is the one that compiles kernels."""
