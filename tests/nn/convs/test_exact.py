@@ -87,7 +87,7 @@ def _to_source(i: int, o: int) -> nn.Module:
         (_mlp(pyg.HeteroBatchNorm(4, 2)), "HeteroBatchNorm takes statistics over rows"),
         (_mlp(MyPairNorm()), "MyPairNorm takes statistics over rows"),
         (_mlp(nn.MultiheadAttention(4, 1)), "MultiheadAttention lets rows see each other"),
-        (_mlp(nn.LSTM(4, 4)), "LSTM lets rows see each other"),
+        (_mlp(nn.LSTM(4, 4)), r"LSTM lets rows see each other.*outside of the conv, as h.of\(f\(h.value\)\)"),
         (_mlp(pyg.attention.PerformerAttention(4, 1)), "PerformerAttention lets rows see each other"),
     ],
 )

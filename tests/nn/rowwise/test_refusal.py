@@ -109,6 +109,16 @@ def test_refused_in_other_words(number: int, width: int) -> None:
         MORE[number](h)
 
 
+def test_the_way_to_do_it_is_one() -> None:
+    """Columns are written by joining them, what graphs have is spread."""
+    h = rows_of(BAG, operands(ROWS, W)["h"])
+    with pytest.raises(TypeError, match=r"torch.cat\(\[h\[:, :a\], new\], 1\) writes columns"):
+        h[:, 1:] = h[:, 1:] * 2
+    assert torch.equal(torch.cat([h[:, :1], h[:, 1:] * 2], 1).value[:, 1:], 2 * h.value[:, 1:])
+    with pytest.raises(TypeError, match=r"bag.spread brings \[graphs, channels\] to pairs"):
+        h + torch.ones(BAG.num_graphs + 1, W)
+
+
 def test_numbers_of_rows_are_for_shapes() -> None:
     """And may be asked whether there are any, or whether two are of the same rows: PyG's convs take the smaller one."""
     h = rows_of(BAG, operands(ROWS, W)["h"])

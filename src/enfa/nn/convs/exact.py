@@ -50,7 +50,10 @@ def check_exact(module: nn.Module) -> None:
                 f"whose statistics plans count, or a layer norm"
             )
         if id(part) not in within and (isinstance(part, _SEQUENCES) or _is_attention(part)):
-            raise ValueError(f"{name} lets rows see each other, but which rows stand beside each other depends on the plan")
+            raise ValueError(
+                f"{name} lets rows see each other, but which rows stand beside each other depends on the plan; where each row "
+                f"is a sequence of its own, call it outside of the conv, as h.of(f(h.value))"
+            )
         _check_random(part, name)
 
 

@@ -121,7 +121,8 @@ def _same_for_all(func: Callable, value: Tensor, ndim: int) -> Tensor:
         return value[:1]
     raise refuse(
         func, f"meets Rows with a plain tensor of shape {list(value.shape)}, which is not the same for all of them",
-        "compute it from Rows (bag.x, bag.mark), or give it the shape [1, channels]",
+        "compute it from Rows (bag.x, bag.mark), or give it the shape [1, channels]; "
+        "bag.spread brings [graphs, channels] to pairs",
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ _POOL = "use bag.pool(h, {!r}) over nodes or subgraphs, or dim=-1 over channels"
 _OUT = "bag.pool and bag.each give ordinary tensors"
 _TABLE = "join columns with dim=1; bag.spread brings other rows to this table"
 _COLUMNS = "take columns as h[:, a:b]; bag.root and bag.diagonal pick rows, torch.where(mask, a, b) chooses in each row"
+_WRITE = "torch.cat([h[:, :a], new], 1) writes columns, torch.where(mask, a, b) chooses in each row"
 _DROP = "use torch.nn.Dropout, whose masks are the same in every plan"
 _MATRIX = "multiply by a matrix from the right (h @ weight), and pass messages (bag.propagate) from row to row"
 _LOOK = "use bag.pool(h, 'softmax', score=...) for attention over rows"
@@ -23,7 +24,7 @@ _INSTEAD = {
     "softmax": f"{_LOOK}, or dim=-1 for a softmax over channels",
     **dict.fromkeys(["multi_head_attention_forward", "scaled_dot_product_attention"], _LOOK),
     **dict.fromkeys(["cat", "concat", "concatenate", "stack", "hstack", "vstack"], _TABLE),
-    **dict.fromkeys(["getitem", "setitem", "masked_select", "nonzero", "index_select", "where"], _COLUMNS),
+    **dict.fromkeys(["getitem", "masked_select", "nonzero", "index_select", "where"], _COLUMNS), "setitem": _WRITE,
     **dict.fromkeys(["item", "tolist", "numpy", "array", "float", "int", "bool", "iteration", "len", "copy", "dlpack"], _OUT),
     **dict.fromkeys(["alpha_dropout", "feature_dropout", "dropout_", "dropout1d", "rrelu", "bernoulli", "rand_like"], _DROP),
     **dict.fromkeys(["matmul", "mm", "rmatmul", "linear"], _MATRIX),
