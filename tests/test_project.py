@@ -48,13 +48,25 @@ def test_a_newer_syntax_would_be_found() -> None:
 
 def test_workflows_try_what_is_promised() -> None:
     """Every Python from the oldest to the newest, the site, and the wheel; ruff and mypy read it as the oldest does."""
-    assert set(JOBS) == {"tests", "docs", "wheel"}
+    assert set(JOBS) == {"tests", "oldest", "docs", "wheel"}
     versions = JOBS["tests"]["strategy"]["matrix"]["python"]
     assert versions == [f"3.{minor}" for minor in range(OLDEST, NEWEST + 1)]
     for line in (f'requires-python = ">=3.{OLDEST}"', f'target-version = "py3{OLDEST}"', f'python_version = "3.{OLDEST}"'):
         assert line in PROJECT, line
     assert re.findall(r'"Programming Language :: Python :: (3\.\d+)"', PROJECT) == versions
     assert ["make", "test"] in COMMANDS and any(words[:2] == ["mkdocs", "build"] and "--strict" in words for words in COMMANDS)
+
+
+def test_the_oldest_versions_are_those_that_are_tested() -> None:
+    """All that the package needs, and its extras for users that the tests need."""
+    parts = pytest.importorskip("tomllib", reason="since Python 3.11").loads(PROJECT)["project"]
+    extras = ("train", "scale", "parquet", "report")
+    wanted = [*parts["dependencies"], *(name for extra in extras for name in parts["optional-dependencies"][extra])]
+    oldest = dict(re.split(r"\[.*\]>=|>=", entry) for entry in wanted)
+    tested = dict(line.split("==") for line in (ROOT / "constraints-oldest.txt").read_text().splitlines() if "==" in line)
+    assert len(oldest) == len(wanted) > 15
+    for name, version in oldest.items():
+        assert f"{tested[name]}.".startswith(f"{version}."), name
 
 
 def test_workflows_name_what_exists() -> None:

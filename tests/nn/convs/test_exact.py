@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from torch import Tensor, nn
 import torch_geometric
+from torch import Tensor, nn
 from torch_geometric import nn as pyg
 from torch_geometric.data import Data
 from torch_geometric.nn import aggr
