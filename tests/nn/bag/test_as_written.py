@@ -11,8 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.nn.modules.module import register_module_forward_hook
-from torch_geometric.data import Data
-from torch_geometric.nn import GINConv, GraphConv, MessagePassing, SAGEConv, global_add_pool
+from torch_geometric.data import Batch, Data
+from torch_geometric.nn import GATConv, GATv2Conv, GINConv, GraphConv, MessagePassing, SAGEConv, global_add_pool
 
 import enfa
 from enfa.edits import GraphView
@@ -82,6 +82,20 @@ def test_hooks_of_an_aggregation_run(make: Callable[[], MessagePassing], which: 
     finally:
         if handle is not None:
             handle.remove()
+
+
+@pytest.mark.parametrize("make", [lambda: GATConv(3, 4), lambda: GATv2Conv(3, 4, share_weights=True)])
+def test_a_linear_of_both_ends_is_called_once(make: Callable[[], MessagePassing]) -> None:
+    """What it gives may be another in each call, as with a spectral norm."""
+    graphs, conv, calls = random_graphs(2, nodes=5, channels=3), make(), []
+    linear = conv.lin if type(conv) is GATConv else conv.lin_l
+    linear.register_forward_hook(lambda module, given, out: calls.append(1) or out * len(calls))
+    batch, model = Batch.from_data_list(graphs), Net(conv)
+    expected = global_add_pool(conv(batch.x, batch.edge_index), batch.batch)
+    for kind in ("full", "distinct"):
+        plan = enfa.make_plan(graphs, Whole(), model, kind)
+        calls.clear()
+        torch.testing.assert_close(model(plan), expected)
 
 
 class Kept(nn.Module):
