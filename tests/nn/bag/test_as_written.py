@@ -10,8 +10,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch_geometric.data import Data
-from torch_geometric.nn import GINConv, GraphConv, MessagePassing, SAGEConv, global_add_pool
+from torch.nn.modules.module import register_module_forward_hook
+from torch_geometric.data import Batch, Data
+from torch_geometric.nn import GATConv, GATv2Conv, GINConv, GraphConv, MessagePassing, SAGEConv, global_add_pool
 
 import enfa
 from enfa.edits import GraphView
@@ -61,6 +62,40 @@ def test_hooks_of_a_conv_run(make: Callable[[], MessagePassing], which: str) -> 
         model = Net(conv)
         found = model(enfa.make_plan(graphs, Whole(), model, kind))
         torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("make", [lambda: GINConv(nn.Linear(3, 4)), lambda: GraphConv(3, 4), lambda: SAGEConv(3, 4)])
+@pytest.mark.parametrize("which", ["hook", "method", "hook of all modules"])
+def test_hooks_of_an_aggregation_run(make: Callable[[], MessagePassing], which: str) -> None:
+    graphs, model = random_graphs(2, nodes=5, channels=3), Net(make())
+    aggregation, handle = model.conv.aggr_module, None
+    hook = lambda module, given, out: 2 * out if module is aggregation else None  # noqa: E731
+    if which == "method":
+        forward = aggregation.forward
+        aggregation.forward = lambda *args, **kwargs: 2 * forward(*args, **kwargs)
+    else:
+        handle = aggregation.register_forward_hook(hook) if which == "hook" else register_module_forward_hook(hook)
+    try:
+        expected = torch.stack([model.conv(g.x, g.edge_index).sum(0) for g in graphs])
+        for kind in ("full", "distinct"):
+            torch.testing.assert_close(model(enfa.make_plan(graphs, Whole(), model, kind)), expected)
+    finally:
+        if handle is not None:
+            handle.remove()
+
+
+@pytest.mark.parametrize("make", [lambda: GATConv(3, 4), lambda: GATv2Conv(3, 4, share_weights=True)])
+def test_a_linear_of_both_ends_is_called_once(make: Callable[[], MessagePassing]) -> None:
+    """What it gives may be another in each call, as with a spectral norm."""
+    graphs, conv, calls = random_graphs(2, nodes=5, channels=3), make(), []
+    linear = conv.lin if type(conv) is GATConv else conv.lin_l
+    linear.register_forward_hook(lambda module, given, out: calls.append(1) or out * len(calls))
+    batch, model = Batch.from_data_list(graphs), Net(conv)
+    expected = global_add_pool(conv(batch.x, batch.edge_index), batch.batch)
+    for kind in ("full", "distinct"):
+        plan = enfa.make_plan(graphs, Whole(), model, kind)
+        calls.clear()
+        torch.testing.assert_close(model(plan), expected)
 
 
 class Kept(nn.Module):
@@ -375,3 +410,17 @@ def test_compiled_models_of_the_package_run_as_they_are(model: Any, in_place: bo
     expected.sum().backward()
     for a, b in zip(own.parameters(), other.parameters()):
         assert torch.equal(a.grad, b.grad)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_conv_that_was_compiled_runs_as_it_is(when: str) -> None:
+    """A compiler would take a stand-in for an edge list for a tensor; what is inside of the conv may be compiled."""
+    graphs, model = random_graphs(2, nodes=5, channels=3), Net(GINConv(nn.Linear(3, 4)))
+    plan = enfa.make_plan(graphs, Whole(), model)
+    expected = model(plan)
+    model.conv.compile(backend="eager")
+    found = model(enfa.make_plan(graphs, Whole(), model) if when == "before" else plan)
+    torch.testing.assert_close(found, expected)
+    lifted = enfa.lift(model.conv, pool="sum", marks=None)
+    torch.testing.assert_close(lifted(enfa.make_plan(graphs, Whole(), lifted)), expected)

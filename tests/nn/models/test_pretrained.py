@@ -83,12 +83,16 @@ class Rings(enfa.Policy):
 
 
 def test_what_cannot_be_said_in_json_is_refused(tmp_path: Path) -> None:
-    changed = trained()
+    changed, bounded, dropping = trained(), trained(), trained()
     changed.head = torch.nn.Linear(6, 5)
+    bounded.head.append(torch.nn.Sigmoid())
+    dropping.layers[0].dropout.p = 0.25
     for model, policy, message in [
         (Own(3, 4, 1, 2), None, "Expected one of the models that enfa ships, to be saved by its name, got Own"),
         (trained(), Rings(), "Expected a policy that enfa ships, to be saved by its name, got Rings"),
         (changed, None, "the model, which was changed after it was made: Expected 'head.0.bias' of shape .12., got none"),
+        (bounded, None, r"the model, which was changed after it was made: Expected '\)', got '\(4\): Sigmoid\(\)'"),
+        (dropping, None, r"after it was made: Expected '.*Dropout\(p=0.0, .*', got '.*Dropout\(p=0.25, .*'"),
     ]:
         with pytest.raises(ValueError, match=message):
             model.save_pretrained(tmp_path / "x", policy)

@@ -17,6 +17,8 @@ from small_bag import random_bits
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.utils import parametrizations
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
 import enfa
@@ -123,6 +125,32 @@ def test_a_relu_of_known_values_is_computed_as_it_was_called() -> None:
             y = other(r)
         y.value.square().sum().backward()
         assert lin.weight.grad.any()  # type: ignore[union-attr]
+
+
+class _OfCalls(TorchFunctionMode):
+    """Doubles what linears give, as modes do that quantise or add noise."""
+
+    def __torch_function__(self, func: Callable, types: object, args: tuple = (), kwargs: dict | None = None) -> object:
+        out = func(*args, **(kwargs or {}))
+        return out * 2 if func is nn.functional.linear else out
+
+
+class _OfProducts(TorchDispatchMode):
+    def __torch_dispatch__(self, func: Callable, types: object, args: tuple = (), kwargs: dict | None = None) -> object:
+        out = func(*args, **(kwargs or {}))
+        return out * 2 if func is torch.ops.aten.addmm.default else out
+
+
+@pytest.mark.parametrize("mode", [_OfCalls, _OfProducts])
+def test_modes_see_what_is_called_in_them(mode: Callable) -> None:
+    lin, h = nn.Linear(5, 7), counted_rows(torch.randn(40, 5))
+    outside = lin(h)
+    with mode():
+        inside = lin(h)
+        read = outside.value
+    expected = nn.functional.linear(h.value, lin.weight, lin.bias)
+    torch.testing.assert_close(read, expected)
+    torch.testing.assert_close(inside.value, 2 * expected)
 
 
 def test_something_is_held_back() -> None:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from types import FunctionType, MethodType
 from typing import Any
 
 from torch import Tensor, nn
-from torch_geometric.nn import MessagePassing, RGCNConv
+from torch_geometric.nn import GATConv, GATv2Conv, MessagePassing, RGCNConv
 
 from enfa.nn.bag.edges import EdgeList
 from enfa.nn.convs.exact import check_exact
@@ -65,9 +66,28 @@ def prepared(conv: MessagePassing, forward: Callable) -> Callable:
     check_exact(conv)
     if getattr(conv, "cached", False):
         raise ValueError(f"Expected {type(conv).__name__} with cached=False, because batches differ in their edges, got True")
+    if type(conv) in (GATConv, GATv2Conv) and isinstance(forward, MethodType):  # of a pair they compute the same linear twice
+        return _of_tensors(forward)
     if type(conv) is RGCNConv:
         forward = functools.partial(_by_relation, conv, forward.__self__)  # type: ignore[attr-defined]
     return with_pairs(forward, inspect.signature(conv.forward))
+
+
+class _Told(type):
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, (Tensor, Rows))
+
+
+class _TensorOrRows(metaclass=_Told):
+    """What ``Tensor`` is to a conv that asks whether it is given one."""
+
+
+def _of_tensors(forward: MethodType) -> Callable:
+    """A method that takes Rows for tensors where it asks."""
+    function: Any = forward.__func__
+    space = {**function.__globals__, "Tensor": _TensorOrRows}
+    new = FunctionType(function.__code__, space, function.__name__, function.__defaults__, function.__closure__)
+    return MethodType(new, forward.__self__)
 
 
 def with_pairs(forward: Callable, signature: inspect.Signature | None = None) -> Callable:

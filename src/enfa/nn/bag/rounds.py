@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import _global_forward_hooks
 from torch_geometric.nn import FastRGCNConv, GINConv, GraphConv, MessagePassing, SAGEConv
 from torch_geometric.nn.aggr import MeanAggregation, SumAggregation
 
@@ -207,10 +208,12 @@ _HOOKS = ("_propagate_forward", "_message_forward", "_aggregate_forward", "_mess
 
 
 def _changed(conv: MessagePassing) -> bool:
-    """Whether hooks, or methods of this very conv, do something else than its class."""
-    hooks = (getattr(conv, f"{name}{kind}", None) for name in _HOOKS for kind in ("_pre_hooks", "_hooks"))
+    """Whether hooks, or methods of this very conv or its aggregation, do something else than its class."""
+    hooks = [getattr(conv, f"{name}{kind}", None) for name in _HOOKS for kind in ("_pre_hooks", "_hooks")]
+    aggregation = conv.aggr_module
+    hooks += [aggregation._forward_pre_hooks, aggregation._forward_hooks, _global_forward_hooks]
     own = ("message", "aggregate", "update", "message_and_aggregate", "propagate")
-    return any(hooks) or any(name in vars(conv) for name in own)
+    return any(hooks) or any(name in vars(conv) for name in own) or "forward" in vars(aggregation)
 
 
 def _sum_of_messages(conv: MessagePassing, given: dict[str, Any], rounds: Round) -> Tensor | None:

@@ -29,6 +29,9 @@ def view(module: nn.Module, memo: dict[int, nn.Module] | None = None) -> Any:
     memo = {} if memo is None else memo
     if id(module) in memo:
         return memo[id(module)]
+    compiled = _compiled_edges(module)
+    if compiled and "_orig_mod" in module._modules:
+        return view(module._modules["_orig_mod"], memo)  # type: ignore[arg-type]
     memo[id(module)] = new = object.__new__(type(module))  # modules with parametrizations refuse to be copied
     new.__dict__.update(module.__dict__)
     within = isinstance(module, MessagePassing)  # an aggregation there is one of messages, which are plain tensors
@@ -48,11 +51,19 @@ def view(module: nn.Module, memo: dict[int, nn.Module] | None = None) -> Any:
             new.__dict__[name] = _replaced(own, {})
         elif type(own) in (list, tuple) and any(isinstance(part, nn.Module) for part in own):
             new.__dict__[name] = type(own)(view(part, memo) if isinstance(part, nn.Module) else part for part in own)
+    if compiled:
+        new.__dict__["_compiled_call_impl"] = None
     if isinstance(module, MessagePassing):
         _lift_messages(module, new)
     elif isinstance(module, Aggregation):
         memo[id(module)] = new = Pool(new)
     return new
+
+
+def _compiled_edges(module: nn.Module) -> bool:
+    """Whether it was compiled with what passes messages or pools, whose edge lists a compiler would take for tensors."""
+    compiled = module._compiled_call_impl is not None or "_orig_mod" in module._modules
+    return compiled and any(isinstance(part, (MessagePassing, Aggregation)) for part in module.modules())
 
 
 def run_view(module: nn.Module, *args: Any, **arguments: Any) -> Any:

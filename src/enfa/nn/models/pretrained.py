@@ -72,7 +72,11 @@ class Saved:
             "policy": None if policy is None else described(policy), "task": _plain("the task", self.task),
         }  # fmt: skip
         state = {name: value.detach().cpu().contiguous().clone() for name, value in self.state_dict().items()}
-        check_tensors("the model, which was changed after it was made", state, _made(said).state_dict())
+        made, changed = _made(said), "the model, which was changed after it was made"
+        check_tensors(changed, state, made.state_dict())
+        for got, expected in zip(repr(self).splitlines(), repr(made).splitlines()):  # what has no weights: activations, rates
+            if got != expected:
+                raise ValueError(f"{changed}: Expected {expected.strip()!r}, got {got.strip()!r}")
         data = bytes_of(state)
         said["weights"] = f"weights-{hashlib.sha256(data).hexdigest()[:16]}.safetensors"
         folder = Path(folder)

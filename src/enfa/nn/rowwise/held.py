@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import _disable_current_modes
 
 from enfa.nn.ops.counted import Running
 from enfa.nn.ops.saved import saving_is_watched
@@ -47,6 +48,7 @@ def holds(rows: Rows) -> bool:
         and not torch.is_inference_mode_enabled()
         and torch._C._current_graph_task_id() == -1  # recomputed in a backward pass
         and not saving_is_watched()  # checkpointed
+        and not torch._C._len_torch_dispatch_stack()  # such modes see what is called in them, or change it
     )
 
 
@@ -153,7 +155,7 @@ class Held:
                 "Expected values of Rows to be read before weights that they are computed with change, got them read after: "
                 "read h.value in the hook or forward pass that keeps them"
             )
-        if self.as_now() and holds(self.reads[0]):  # nothing has changed since
+        if self.as_now() and holds(self.reads[0]) and not torch._C._len_torch_function_stack():  # nothing has changed since
             found = self.computed(relu)
         else:
             with self._called():
@@ -169,6 +171,10 @@ class Held:
             found.enter_context(torch.autocast(kind, self.mixed, enabled=self.mixed is not None))
         if torch.is_inference_mode_enabled():
             found.enter_context(torch.inference_mode(False))
+        if torch._C._len_torch_dispatch_stack():
+            found.enter_context(_disable_current_modes())
+        if torch._C._len_torch_function_stack():  # which have seen the call
+            found.enter_context(torch._C.DisableTorchFunction())
         if saving_is_watched():
             found.enter_context(torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x))
         found.enter_context(torch.set_grad_enabled(self.records))
