@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
 import torch
-from torch_geometric.data import Batch, Data, HeteroData
+from torch_geometric.data import Batch, Data, Dataset, HeteroData
 
+import enfa
+from enfa.batch.compile import compile_program
 from enfa.graphs import check_graphs
 from enfa.testing import random_graph
 
@@ -121,6 +123,30 @@ def test_input_is_not_changed() -> None:
     before = GOOD.clone()
     check_graphs([GOOD, GOOD])
     assert torch.equal(before.x, GOOD.x) and torch.equal(before.edge_index, GOOD.edge_index)
+
+
+def test_a_dataset_whose_transform_draws_is_read_once() -> None:
+    """Or features would be of one draw, and labels and attributes of others."""
+
+    class Noisy(Dataset):
+        def len(self) -> int:
+            return 3
+
+        def get(self, number: int) -> Data:
+            return Data(x=torch.zeros(2, 1), edge_index=torch.tensor([[0, 1], [1, 0]]))
+
+    def noise(graph: Data) -> Data:
+        graph.x += torch.rand(1)
+        graph.y = graph.level = graph.x[0]
+        return graph
+
+    policy, model, noisy = enfa.NodeMarking(), enfa.DSGNN(1, 4, 2, num_layers=1), Noisy(transform=noise)
+    compiled = enfa.compile(noisy, policy, model, progress=False)
+    compiled.extend(noisy)
+    checked = compile_program(noisy, policy, compiled.program, progress=False)
+    for plan in (enfa.make_plan(noisy, policy, model), compiled[:3], compiled[3:], checked[:]):
+        assert sorted(set(plan.x_rows[:, 0].tolist())) == sorted(plan.y.tolist()) == sorted(plan.graph_attr["level"].tolist())
+    enfa.testing.assert_same_as_full(model, policy, noisy)
 
 
 def test_what_is_no_list_of_graphs() -> None:

@@ -109,6 +109,12 @@ def check_sequence(graphs: object) -> None:
         raise TypeError(f"Expected a list of graphs, got {name}{hint}")
 
 
+def read_once(graphs: Sequence[Data]) -> Sequence[Data]:
+    """The same list; of a dataset one, because its transform may draw, and so make other graphs each time it is read."""
+    check_sequence(graphs)
+    return graphs if isinstance(graphs, (list, tuple)) or unopened(graphs) is not None else list(graphs)
+
+
 def check_graphs(graphs: Sequence[Data], first: int = 0) -> GraphSet:
     """Check PyG graphs and join them into a :class:`GraphSet`. Cost: one pass over the data.
 
