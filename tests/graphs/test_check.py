@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -147,6 +149,24 @@ def test_a_dataset_whose_transform_draws_is_read_once() -> None:
     for plan in (enfa.make_plan(noisy, policy, model), compiled[:3], compiled[3:], checked[:]):
         assert sorted(set(plan.x_rows[:, 0].tolist())) == sorted(plan.y.tolist()) == sorted(plan.graph_attr["level"].tolist())
     enfa.testing.assert_same_as_full(model, policy, noisy)
+
+
+def test_a_dataset_ends_at_its_length(tmp_path: Path) -> None:
+    """A map-style one need not raise an IndexError behind its last graph; it was read on and on."""
+
+    class Endless:
+        def __len__(self) -> int:
+            return 3
+
+        def __getitem__(self, number: int) -> Data:
+            assert number < 9
+            return GOOD
+
+    policy, model = enfa.NodeMarking(), enfa.DSGNN(2, 4, 2, num_layers=1)
+    assert check_graphs(Endless()).num_graphs == 3
+    assert enfa.make_plan(Endless(), policy, model).num_graphs == 3
+    assert len(enfa.compile(Endless(), policy, model, progress=False)) == 3
+    assert enfa.compile(Endless(), policy, model, out=tmp_path / "out", workers=1, progress=False).graphs == 3
 
 
 def test_what_is_no_list_of_graphs() -> None:

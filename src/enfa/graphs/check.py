@@ -1,6 +1,7 @@
 """Checking what users pass in: one clear sentence that names the graph and the shapes."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from enfa.graphs.layout import laid_out
 from enfa.graphs.tensors import in_numpy, of_type
 from enfa.graphs.unopened import checked, unopened
 
-__all__ = ["check_graphs", "read_once"]
+__all__ = ["check_graphs", "one_by_one", "read_once"]
 
 _APART = "batch.to_data_list() takes it apart"
 
@@ -109,10 +110,17 @@ def check_sequence(graphs: object) -> None:
         raise TypeError(f"Expected a list of graphs, got {name}{hint}")
 
 
+def one_by_one(graphs: Any) -> Iterator[Data]:
+    """The graphs of a list or a dataset: up to its length, behind which a map-style dataset need not raise an IndexError."""
+    if isinstance(graphs, Iterable) or not hasattr(graphs, "__len__"):
+        return iter(graphs)
+    return (graphs[number] for number in range(len(graphs)))
+
+
 def read_once(graphs: Sequence[Data]) -> Sequence[Data]:
     """The same list; of a dataset one, because its transform may draw, and so make other graphs each time it is read."""
     check_sequence(graphs)
-    return graphs if isinstance(graphs, (list, tuple)) or unopened(graphs) is not None else list(graphs)
+    return graphs if isinstance(graphs, (list, tuple)) or unopened(graphs) is not None else list(one_by_one(graphs))
 
 
 def check_graphs(graphs: Sequence[Data], first: int = 0) -> GraphSet:
@@ -131,7 +139,7 @@ def check_graphs(graphs: Sequence[Data], first: int = 0) -> GraphSet:
     if (arrays := unopened(graphs)) is not None:
         return checked(arrays.flat, first)
     xs, attrs, edges, categories, first_cat = [], [], [], None, None
-    for position, data in enumerate(graphs, first):
+    for position, data in enumerate(one_by_one(graphs), first):
         if not isinstance(data, Data):
             raise TypeError(f"graph {position}: Expected torch_geometric Data, got {type(data).__name__}")
         if isinstance(data, Batch):
