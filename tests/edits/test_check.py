@@ -39,3 +39,27 @@ def test_marks_are_finite_tables(name: str, table: object) -> None:
     wrong = replace(enfa.NodeMarking().edits(graphs), **{name: np.asarray(table, np.float32)})
     with pytest.raises(ValueError, match=rf"^mine: Expected '{name}' to be finite numbers of shape \[values, channels\]"):
         check_edits(graphs, wrong, "mine")
+
+
+@pytest.mark.parametrize(
+    "name", ["sub_ptr", "node_ptr", "node", "node_value", "edge_ptr", "edge", "edge_value", "keeps", "root"]
+)
+def test_arrays_fit_together(name: str) -> None:
+    """The full plan left out graphs without a bag, and one value was taken for all."""
+    graphs = check_graphs(random_graphs(3, 5, seed=1))
+    edits = enfa.NodeMarking().edits(graphs)
+    edits = replace(edits, keeps=np.zeros(edits.num_subgraphs, bool))
+    own = getattr(edits, name)
+    for wrong in (own[:1], np.append(own, own[:1], axis=0)) if len(own) else (np.zeros(1, np.int64),):
+        message = r"^mine: Expected '\w+' of the edits to have \d+ entries, got \d+$"
+        with pytest.raises(ValueError, match=message):
+            check_edits(graphs, replace(edits, **{name: wrong}), "mine")
+
+
+def test_what_is_no_edits_at_all() -> None:
+    graphs = check_graphs(random_graphs(3, 5, seed=1))
+    with pytest.raises(TypeError, match=r"^mine: Expected edits\(graphs\) to return Edits, got NoneType$"):
+        check_edits(graphs, None, "mine")  # type: ignore[arg-type]
+    three = replace(enfa.NodeMarking().edits(graphs), root=np.zeros((graphs.num_nodes, 3), np.int64))
+    with pytest.raises(ValueError, match=rf"^mine: Expected 'root' of the edits of shape \[{graphs.num_nodes}, 1 or 2\]"):
+        check_edits(graphs, three, "mine")

@@ -37,7 +37,7 @@ class Own(enfa.Policy):
         (lambda g: [S().delete_edge(-1)], r"graph 1 has \d+ edges, but .*edits edge -1"),
         (lambda g: [S(), S(), S().mark_node(1).delete_node(1)], "graph 1: subgraph 2 edits node 1 twice"),
         (lambda g: [S().mark_node(1).mark_node(1)], "graph 1: subgraph 0 edits node 1 twice"),
-        (lambda g: [S().mark_edge(0).delete_edge(0)], r"graph 1: subgraph 0 edits edge \d+ twice"),
+        (lambda g: [S().mark_edge(0).delete_edge(0)], r"graph 1: subgraph 0 edits the edge \d+ -> \d+ twice"),
         (lambda g: [S().mark_node(1, mark=2)], "graph 1.*DELETE or a mark from 1 to 1.*got 2"),
         (lambda g: [S().mark_node(1, mark=0)], "graph 1.*DELETE or a mark from 1 to 1.*got 0"),
         (lambda g: [S().mark_edge(1, mark=-2)], "graph 1.*DELETE or a mark from 1 to 1.*got -2"),
@@ -130,3 +130,11 @@ def test_numbers_are_not_rounded() -> None:
             Edits.build(**{"subgraphs": one, **wrong})
     found = Edits.build(one, node=(np.ones(2), np.array([0.0, 1.0]), np.ones(2)), root=np.array([0.0, 1.0]))
     assert found.node_value.dtype == found.node.dtype == found.node_ptr.dtype == found.root.dtype == np.int64
+
+
+def test_one_entry_is_not_taken_for_all() -> None:
+    two, one = np.ones(2, np.int64), np.ones(1, np.int64)
+    wrongs = {"keeps": {"keeps": np.ones(1, bool)}, "root": {"root": one}, "node count": {"node": (one, two, two)}}
+    for name, wrong in wrongs.items():
+        with pytest.raises(ValueError, match=rf"^Expected {name} for each of 2 subgraphs, got 1$"):
+            Edits.build(two, **wrong)  # type: ignore[arg-type]

@@ -43,7 +43,7 @@ S = enfa.Subgraph
         ([S().delete_node(-1)], "edits node -1"),
         ([S().delete_edge(99)], "graph 0 has . edges, but subgraph 0 of its bag edits edge 99"),
         ([S().mark_node(1).delete_node(1)], "graph 0: subgraph 0 edits node 1 twice"),
-        ([S().mark_edge(0).delete_edge(0)], "edits edge . twice"),
+        ([S().mark_edge(0).delete_edge(0)], "graph 0: subgraph 0 edits the edge . -> . twice"),
         ([S().mark_node(1, mark=2)], "DELETE or a mark from 1 to 1 .*got 2"),
         ([S().mark_node(1, mark=0)], "got 0"),
         ([S().delete_node(0).delete_node(1).delete_node(2).delete_node(3).mark_edge(0)], "marks .* and deletes"),
@@ -85,9 +85,22 @@ def test_numbers_may_come_from_arrays():
     assert {type(v) for v in (*one.nodes[0], *one.kept, *one.root, *one.edges[0])} == {int}
 
 
+def test_what_a_subgraph_keeps_and_its_root_are_said_once():
+    """The second time replaced the first."""
+    with pytest.raises(ValueError, match=r"^Expected keep_nodes once for a subgraph, got it twice"):
+        S().keep_nodes([0]).keep_nodes([1])
+    with pytest.raises(ValueError, match=r"^Expected rooted_at once for a subgraph, got it twice"):
+        S().rooted_at(0).rooted_at(1)
+
+
 def test_yields_something_else():
     with pytest.raises(TypeError, match=r"Expected bag\(\) to yield Subgraph objects, got 3"):
         plan(3)
+    for nothing in (None, S()):  # bag() without yield or return, or with one subgraph instead of several
+        found = Own([])
+        found.bag = lambda graph, nothing=nothing: nothing
+        with pytest.raises(TypeError, match=r"graph 0: Expected bag\(\) to yield Subgraph objects, got (NoneType|Subgraph)$"):
+            enfa.make_plan([random_graph(3)], found, layers(1))
     with pytest.raises(TypeError, match="must define bag"):
         enfa.make_plan([random_graph(3)], enfa.Policy(), layers(1))
 

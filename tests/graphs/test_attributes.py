@@ -36,6 +36,7 @@ def test_what_is_left_alone() -> None:
         data.y, data.num_nodes, data.name, data.huge = torch.ones(1), data.x.shape[0], "g", 10**30
         data.pos, data.weight = torch.ones(data.num_nodes, 3), torch.ones(data.edge_index.shape[1])
         data.complex, data.sparse = torch.ones(1, dtype=torch.complex64), torch.eye(2).to_sparse()
+        data.tiny, data.none = torch.ones(1).to(torch.float8_e4m3fn), torch.ones(1, device="meta")
     graphs[0].some = 1
     graphs[1].later = 1
     for i, data in enumerate(graphs):

@@ -1,8 +1,12 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
-from torch_geometric.data import Batch, Data, HeteroData
+from torch_geometric.data import Batch, Data, Dataset, HeteroData
 
+import enfa
+from enfa.batch.compile import compile_program
 from enfa.graphs import check_graphs
 from enfa.testing import random_graph
 
@@ -38,6 +42,14 @@ INF = torch.full((EDGES, 2), float("inf"))
          rf"graph 1: Expected 'edge_attr' to be finite, got NaN or inf \(shape \[{EDGES}, 2\]\)"),
         (_good(x=None), ValueError, r"graph 1: Expected node features 'x', got none .*torch.zeros\(num_nodes, 1"),
         (_good(x=[1.0]), TypeError, "graph 1: Expected 'x' to be a tensor, got list"),
+        (_good(num_nodes=6), ValueError, "graph 1: Expected 'x' with a row for each of num_nodes=6 nodes, got 4$"),
+        (_good(x=torch.tensor(1.0)), ValueError, r"graph 1: Expected 'x' of shape \[0, columns\] \(0 nodes\), got \[\]"),
+        (_good(x=torch.ones(4, 2).to_sparse()), TypeError,
+         "graph 1: Expected 'x' to hold floats or integers, one by one, got a tensor of torch.float32, torch.sparse_coo, "),
+        (_good(x=torch.ones(4, 2).to(torch.float8_e4m3fn)), TypeError, "graph 1: .* 'x' .* a tensor of torch.float8_e4m3fn"),
+        (_good(x=torch.ones(4, 2, device="meta")), TypeError, "graph 1: Expected 'x' to hold .* on meta"),
+        (_good(edge_index=torch.ones(2, 4).long().to_sparse()), TypeError,
+         "graph 1: Expected 'edge_index' to hold node numbers, .* torch.sparse_coo"),
         (_good(x=torch.zeros(4, 2, 2)), ValueError, r"graph 1: Expected 'x' of shape \[4, columns\] .*got \[4, 2, 2\]"),
         (_good(x=torch.zeros(4, 2, dtype=torch.complex64)), TypeError,
          "graph 1: .* floats or integers, got torch.complex64"),
@@ -113,6 +125,48 @@ def test_input_is_not_changed() -> None:
     before = GOOD.clone()
     check_graphs([GOOD, GOOD])
     assert torch.equal(before.x, GOOD.x) and torch.equal(before.edge_index, GOOD.edge_index)
+
+
+def test_a_dataset_whose_transform_draws_is_read_once() -> None:
+    """Or features would be of one draw, and labels and attributes of others."""
+
+    class Noisy(Dataset):
+        def len(self) -> int:
+            return 3
+
+        def get(self, number: int) -> Data:
+            return Data(x=torch.zeros(2, 1), edge_index=torch.tensor([[0, 1], [1, 0]]))
+
+    def noise(graph: Data) -> Data:
+        graph.x += torch.rand(1)
+        graph.y = graph.level = graph.x[0]
+        return graph
+
+    policy, model, noisy = enfa.NodeMarking(), enfa.DSGNN(1, 4, 2, num_layers=1), Noisy(transform=noise)
+    compiled = enfa.compile(noisy, policy, model, progress=False)
+    compiled.extend(noisy)
+    checked = compile_program(noisy, policy, compiled.program, progress=False)
+    for plan in (enfa.make_plan(noisy, policy, model), compiled[:3], compiled[3:], checked[:]):
+        assert sorted(set(plan.x_rows[:, 0].tolist())) == sorted(plan.y.tolist()) == sorted(plan.graph_attr["level"].tolist())
+    enfa.testing.assert_same_as_full(model, policy, noisy)
+
+
+def test_a_dataset_ends_at_its_length(tmp_path: Path) -> None:
+    """A map-style one need not raise an IndexError behind its last graph; it was read on and on."""
+
+    class Endless:
+        def __len__(self) -> int:
+            return 3
+
+        def __getitem__(self, number: int) -> Data:
+            assert number < 9
+            return GOOD
+
+    policy, model = enfa.NodeMarking(), enfa.DSGNN(2, 4, 2, num_layers=1)
+    assert check_graphs(Endless()).num_graphs == 3
+    assert enfa.make_plan(Endless(), policy, model).num_graphs == 3
+    assert len(enfa.compile(Endless(), policy, model, progress=False)) == 3
+    assert enfa.compile(Endless(), policy, model, out=tmp_path / "out", workers=1, progress=False).graphs == 3
 
 
 def test_what_is_no_list_of_graphs() -> None:

@@ -61,6 +61,13 @@ def test_partner_of_parallel_edges_has_the_same_attributes() -> None:
     assert np.array_equal(found.src[found.partner], found.dst)
 
 
+def test_partner_has_the_same_attributes_where_some_of_the_parallel_edges_have_none_such() -> None:
+    found = _set([(0, 1), (0, 1), (1, 0), (1, 0), (0, 2), (2, 0)], 3, [7, 8, 8, 9, 5, 6])
+    kind = found.edge_attr[found.edge_kind][:, 0]
+    pairs = sorted(zip(kind.tolist(), kind[found.partner].tolist()))
+    assert pairs == [(5, 6), (6, 5), (7, 9), (8, 8), (8, 8), (9, 7)]
+
+
 @pytest.mark.parametrize(
     ("edges", "alone"),
     [

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 import torch
 from programs import layers
@@ -53,6 +55,28 @@ def test_labels_that_are_not_those_of_graphs_do_not_keep_a_plan_from_being_made(
     if isinstance(ys[0], torch.Tensor):
         with pytest.raises(ValueError, match=r"graph 1: Expected 'y' of shape \[1, 5\], got \[1, 3\]"):
             enfa.compile(graphs, enfa.NodeMarking(), layers(1), progress=False)
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.uint16, torch.float8_e4m3fn, "sparse"])
+def test_labels_that_could_not_be_read_from_a_file_are_refused_before_it_is_written(dtype: torch.dtype | str) -> None:
+    y = torch.ones(1).to_sparse() if isinstance(dtype, str) else torch.ones(1).to(dtype)
+    for refuse in (labels, lambda graphs: enfa.compile(graphs, enfa.NodeMarking(), layers(1), progress=False)):
+        with pytest.raises(TypeError, match="graph 1: Expected 'y' of a type that files hold, got a tensor of torch"):
+            refuse(_graphs(1, y))
+
+
+def test_labels_that_were_set_are_refused_where_a_file_could_not_be_read(tmp_path: Path) -> None:
+    compiled = enfa.compile(_graphs(1, 2), enfa.NodeMarking(), layers(1), progress=False)
+    compiled.y = torch.ones(2, dtype=torch.complex64)
+    with pytest.raises(TypeError, match=r"Expected labels of a type that files hold, got a tensor of torch\.complex64"):
+        compiled.save(tmp_path / "one.enfa")
+    assert not list(tmp_path.iterdir())
+
+
+def test_bfloat16_labels_become_float32_which_holds_them(tmp_path: Path) -> None:
+    y = torch.tensor([1.5], dtype=torch.bfloat16)
+    compiled = enfa.compile(_graphs(y, y), enfa.NodeMarking(), layers(1), tmp_path, progress=False)
+    assert compiled.y.dtype == torch.float32 and compiled.y.tolist() == [1.5, 1.5]
 
 
 def test_added_labels_fill_up_what_is_unknown() -> None:

@@ -20,6 +20,7 @@ from enfa.edits import Edits, Policy
 from enfa.edits.check import edits_by
 from enfa.graphs import GraphSet, check_graphs
 from enfa.graphs.attributes import graph_attributes
+from enfa.graphs.check import read_once
 from enfa.graphs.labels import labels
 from enfa.plan.check import check_program
 from enfa.plan.gradients import refuse_gradients
@@ -107,6 +108,7 @@ def compile_program(
     if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
         raise ValueError(f"Expected threads to be an integer >= 1, or None for as many as there are cores, got {threads!r}")
     if checked is None:
+        dataset = read_once(dataset)
         graphs = check_graphs(dataset)
         refuse_gradients(dataset)
         edits, attr = edits_by(policy, graphs), graph_attributes(dataset)

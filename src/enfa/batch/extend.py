@@ -19,6 +19,7 @@ from enfa.edits.join import join_edits
 from enfa.edits.marks import with_marks
 from enfa.graphs import GraphSet, check_graphs
 from enfa.graphs.attributes import added_attributes
+from enfa.graphs.check import read_once
 from enfa.graphs.join import join, renumbered
 from enfa.graphs.labels import added_labels, unknown_labels
 from enfa.plan.gradients import refuse_gradients
@@ -82,7 +83,7 @@ def extend(compiled: CompiledDataset, graphs: Sequence[Data]) -> np.ndarray:
     """See :meth:`enfa.batch.dataset.CompiledDataset.extend`."""
     if compiled.policy is None:
         raise ValueError("Expected to know the policy: load with load_compiled(path, policy=...) to extend")
-    first = len(compiled)
+    first, graphs = len(compiled), read_once(graphs)
     new = replace(check_graphs(graphs), first=first)
     refuse_gradients(graphs)
     edits = edits_by(compiled.policy, new)

@@ -37,7 +37,10 @@ def _check_targets(graphs: GraphSet, edits: Edits, policy: str, what: str) -> No
     if len(twice):
         s, t = divmod(int(twice[0]), int(own[-1]) + 1)
         g = int(edits.graph[s])
-        raise ValueError(f"{policy}: graph {g}: subgraph {s - edits.sub_ptr[g]} edits {what} {t - own[g]} twice")
+        first = graphs.node_ptr[g]
+        # an edge by its ends: it has another number in the input
+        which = f"node {t - first}" if what == "node" else f"the edge {graphs.src[t] - first} -> {graphs.dst[t] - first}"
+        raise ValueError(f"{policy}: graph {g}: subgraph {s - edits.sub_ptr[g]} edits {which} twice")
 
 
 def _listed(count: int) -> str:
@@ -95,12 +98,26 @@ def _check_contradictions(graphs: GraphSet, edits: Edits, policy: str) -> None:
             )
 
 
-def _check_arrays(edits: Edits, policy: str) -> None:
-    """Those of :meth:`Edits.build` are right; a policy of one's own may make its edits otherwise."""
+def _check_arrays(graphs: GraphSet, edits: Edits, policy: str) -> None:
+    """A policy of one's own may make its edits as it likes."""
+    if not isinstance(edits, Edits):
+        raise TypeError(f"{policy}: Expected edits(graphs) to return Edits, got {type(edits).__name__}")
     for name in ("sub_ptr", "node_ptr", "node", "node_value", "edge_ptr", "edge", "edge_value", "root"):
         array = getattr(edits, name)
         if array is not None and array.dtype.kind not in "iu":
             raise TypeError(f"{policy}: Expected '{name}' of the edits to hold integers, got {array.dtype}")
+    subs = edits.num_subgraphs
+    lengths = {
+        "sub_ptr": graphs.num_graphs + 1, "node_ptr": edits.sub_ptr[-1] + 1, "edge_ptr": edits.sub_ptr[-1] + 1, "keeps": subs,
+        "root": subs, "node": edits.node_ptr[-1], "node_value": edits.node_ptr[-1], "edge": edits.edge_ptr[-1],
+        "edge_value": edits.edge_ptr[-1],
+    }  # fmt: skip
+    for name, length in lengths.items():
+        array = getattr(edits, name)
+        if array is not None and len(array) != length:
+            raise ValueError(f"{policy}: Expected '{name}' of the edits to have {length} entries, got {len(array)}")
+    if edits.root is not None and (edits.root.ndim != 2 or edits.root.shape[1] not in (1, 2)):
+        raise ValueError(f"{policy}: Expected 'root' of the edits of shape [{subs}, 1 or 2], got {list(edits.root.shape)}")
     for name in ("marks", "edge_marks"):
         table = getattr(edits, name)
         if table.ndim != 2 or not len(table) or not np.isfinite(table).all():
@@ -112,7 +129,7 @@ def _check_arrays(edits: Edits, policy: str) -> None:
 
 def check_edits(graphs: GraphSet, edits: Edits, policy: str) -> Edits:
     """Refuse edits outside their graph and edits that contradict each other."""
-    _check_arrays(edits, policy)
+    _check_arrays(graphs, edits, policy)
     _check_targets(graphs, edits, policy, "node")
     _check_targets(graphs, edits, policy, "edge")
     _check_contradictions(graphs, edits, policy)

@@ -94,20 +94,25 @@ class Edits:
         # places, among the new subgraphs, of those that the policy made
         made = np.repeat(~empty, counts)
 
+        def of_each(name: str, array: np.ndarray) -> np.ndarray:
+            if len(array) != int(made.sum()):  # one would be taken for all
+                raise ValueError(f"Expected {name} for each of {made.sum()} subgraphs, got {len(array)}")
+            return array
+
         def lists(what: str, triple: tuple[np.ndarray, np.ndarray, np.ndarray] | None) -> tuple[np.ndarray, ...]:
             sizes = np.zeros(total, np.int64)
             if triple is None:
                 return _count_ptr(sizes), np.zeros(0, np.int64), np.zeros(0, np.int64)
-            sizes[made] = integers(f"{what} count", triple[0])
+            sizes[made] = of_each(f"{what} count", integers(f"{what} count", triple[0]))
             return _count_ptr(sizes), integers(what, triple[1]), integers(f"{what} value", triple[2])
 
         if keeps is not None:
             of_policy, keeps = keeps, np.zeros(total, bool)
-            keeps[made] = of_policy
+            keeps[made] = of_each("keeps", of_policy)
         if root is not None:
             of_policy = root[:, None] if root.ndim == 1 else root
             root = np.full((total, of_policy.shape[1]), -1, np.int64)
-            root[made] = integers("root", of_policy)
+            root[made] = of_each("root", integers("root", of_policy))
         node_ptr, nodes, node_value = lists("node", node)
         edge_ptr, edges, edge_value = lists("edge", edge)
         return Edits(

@@ -47,6 +47,8 @@ class Subgraph:
 
     def keep_nodes(self, nodes: Iterable[int]) -> Subgraph:
         """Only these nodes and the edges between them; all others are deleted."""
+        if self.kept is not None:
+            raise ValueError("Expected keep_nodes once for a subgraph, got it twice: name all of its nodes at once")
         self.kept = [integer("node", n) for n in nodes]
         return self
 
@@ -60,6 +62,8 @@ class Subgraph:
 
     def rooted_at(self, *nodes: int) -> Subgraph:
         """The node, or the two ends of the edge, that the subgraph is about: what ``readout="root"`` reads."""
+        if self.root:
+            raise ValueError("Expected rooted_at once for a subgraph, got it twice: name both ends of a root edge at once")
         self.root = tuple(integer("node", n) for n in nodes)
         return self
 
@@ -104,7 +108,10 @@ class Policy:
             local = place[edge_range]
             index = np.stack([graphs.src[local], graphs.dst[local]]) - first
             view = GraphView(graphs.first + g, int(graphs.node_ptr[g + 1] - first), index)
-            bag = list(self.bag(view))
+            found = self.bag(view)
+            if not isinstance(found, Iterable):
+                raise TypeError(f"{self!r}: graph {g}: Expected bag() to yield Subgraph objects, got {type(found).__name__}")
+            bag = list(found)
             counts.append(len(bag))
             for r, one in enumerate(bag):
                 if not isinstance(one, Subgraph):

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from enfa.graphs.labels import in_type_of
+from enfa.graphs.tensors import is_kept, widened
 from enfa.graphs.unopened import unopened
 
 __all__ = ["GraphAttributes", "added_attributes", "graph_attributes"]
@@ -38,9 +39,9 @@ def _value(data: Data, name: str) -> Tensor | None:
             value = torch.as_tensor(value)
         except (ValueError, RuntimeError, OverflowError, TypeError):  # more than 64 bits
             return None
-    if not isinstance(value, Tensor) or value.layout != torch.strided or value.is_complex() or value.is_quantized:
+    value = widened(value) if isinstance(value, Tensor) else None
+    if value is None or not is_kept(value):
         return None
-    value = value.float() if value.dtype == torch.bfloat16 else value  # numpy has none; float32 holds every value
     return value.cpu().reshape(value.shape[1:] if value.shape[:1] == (1,) else value.shape)
 
 

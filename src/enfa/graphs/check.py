@@ -1,6 +1,7 @@
 """Checking what users pass in: one clear sentence that names the graph and the shapes."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -9,9 +10,10 @@ from torch_geometric.data import Batch, Data
 
 from enfa.graphs.graphset import GraphSet
 from enfa.graphs.layout import laid_out
+from enfa.graphs.tensors import in_numpy, of_type
 from enfa.graphs.unopened import checked, unopened
 
-__all__ = ["check_graphs"]
+__all__ = ["check_graphs", "one_by_one", "read_once"]
 
 _APART = "batch.to_data_list() takes it apart"
 
@@ -21,9 +23,9 @@ def _features(value: object, name: str, count: int, what: str, position: int) ->
     where = f"graph {position}: Expected '{name}'"
     if not isinstance(value, Tensor):
         raise TypeError(f"{where} to be a tensor, got {type(value).__name__}")
-    if value.dtype == torch.bfloat16:  # numpy has none; float32 holds every value
-        value = value.float()
-    array = value.detach().cpu().numpy()
+    array = in_numpy(value)
+    if array is None:
+        raise TypeError(f"{where} to hold floats or integers, one by one, got {of_type(value)}")
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2 or len(array) != count:
@@ -72,7 +74,9 @@ def _edges(data: Data, nodes: int, position: int) -> np.ndarray:
         raise TypeError(f"{where} to hold integer node numbers, got {edges.dtype} (shape {list(edges.shape)})")
     if edges.ndim != 2 or edges.shape[0] != 2:
         raise ValueError(f"{where} of shape [2, edges], got {list(edges.shape)}")
-    array = edges.detach().cpu().numpy()
+    array = in_numpy(edges)
+    if array is None:
+        raise TypeError(f"{where} to hold node numbers, one by one, got {of_type(edges)}")
     if array.size and (int(array.min()) < 0 or int(array.max()) >= nodes):
         raise ValueError(
             f"{where} to name nodes 0 to {nodes - 1}, got {int(array.min())} to {int(array.max())} "
@@ -106,6 +110,19 @@ def check_sequence(graphs: object) -> None:
         raise TypeError(f"Expected a list of graphs, got {name}{hint}")
 
 
+def one_by_one(graphs: Any) -> Iterator[Data]:
+    """The graphs of a list or a dataset: up to its length, behind which a map-style dataset need not raise an IndexError."""
+    if isinstance(graphs, Iterable) or not hasattr(graphs, "__len__"):
+        return iter(graphs)
+    return (graphs[number] for number in range(len(graphs)))
+
+
+def read_once(graphs: Sequence[Data]) -> Sequence[Data]:
+    """The same list; of a dataset one, because its transform may draw, and so make other graphs each time it is read."""
+    check_sequence(graphs)
+    return graphs if isinstance(graphs, (list, tuple)) or unopened(graphs) is not None else list(one_by_one(graphs))
+
+
 def check_graphs(graphs: Sequence[Data], first: int = 0) -> GraphSet:
     """Check PyG graphs and join them into a :class:`GraphSet`. Cost: one pass over the data.
 
@@ -122,7 +139,7 @@ def check_graphs(graphs: Sequence[Data], first: int = 0) -> GraphSet:
     if (arrays := unopened(graphs)) is not None:
         return checked(arrays.flat, first)
     xs, attrs, edges, categories, first_cat = [], [], [], None, None
-    for position, data in enumerate(graphs, first):
+    for position, data in enumerate(one_by_one(graphs), first):
         if not isinstance(data, Data):
             raise TypeError(f"graph {position}: Expected torch_geometric Data, got {type(data).__name__}")
         if isinstance(data, Batch):
@@ -132,7 +149,10 @@ def check_graphs(graphs: Sequence[Data], first: int = 0) -> GraphSet:
                 f"graph {position}: Expected node features 'x', got none "
                 f"(for featureless graphs use x = torch.zeros(num_nodes, 1, dtype=torch.long))"
             )
-        x = _features(data.x, "x", data.x.shape[0] if isinstance(data.x, Tensor) else 0, "nodes", position)
+        x = _features(data.x, "x", len(data.x) if isinstance(data.x, Tensor) and data.x.ndim else 0, "nodes", position)
+        said = data._store.get("num_nodes")
+        if said is not None and said != len(x):
+            raise ValueError(f"graph {position}: Expected 'x' with a row for each of num_nodes={said} nodes, got {len(x)}")
         cat = getattr(data, "x_cat", None)  # once: PyG takes long to say that there is none
         first_cat = cat if position == first else first_cat
         if (cat is None) != (first_cat is None):

@@ -99,19 +99,20 @@ class GraphSet:
         Of parallel edges those with equal attributes are paired first.
         """
         low, high = np.minimum(self.src, self.dst), np.maximum(self.src, self.dst)
-        forward = self.src < self.dst
         partner = np.where(self.src == self.dst, np.arange(self.num_edges), -1)
-        there, back = np.flatnonzero(forward), np.flatnonzero(self.src > self.dst)
-        there = there[np.lexsort((self.edge_kind[there], high[there], low[there]))]
-        back = back[np.lexsort((self.edge_kind[back], high[back], low[back]))]
-        pair_there = low[there] * self.num_nodes + high[there]
-        pair_back = low[back] * self.num_nodes + high[back]
-        # the k-th edge a->b belongs to the k-th edge b->a
-        place_there = np.arange(len(there)) - np.searchsorted(pair_there, pair_there)
-        match = np.searchsorted(pair_back, pair_there) + place_there
-        found = match < np.searchsorted(pair_back, pair_there, side="right")
-        partner[there[found]] = back[match[found]]
-        partner[back[match[found]]] = there[found]
+        pair = np.unique(low * self.num_nodes + high, return_inverse=True)[1].reshape(-1)
+        # among edges of equal attributes, then among those that are left
+        for key in (pair * (int(self.edge_kind.max(initial=0)) + 1) + self.edge_kind, pair):
+            alone = partner < 0
+            there, back = np.flatnonzero(alone & (self.src < self.dst)), np.flatnonzero(alone & (self.src > self.dst))
+            there = there[np.lexsort((self.edge_kind[there], key[there]))]
+            back = back[np.lexsort((self.edge_kind[back], key[back]))]
+            # the k-th edge a->b belongs to the k-th edge b->a
+            place = np.arange(len(there)) - np.searchsorted(key[there], key[there])
+            match = np.searchsorted(key[back], key[there]) + place
+            found = match < np.searchsorted(key[back], key[there], side="right")
+            partner[there[found]] = back[match[found]]
+            partner[back[match[found]]] = there[found]
         return partner
 
     def subset(self, graphs: Sequence[int] | np.ndarray) -> GraphSet:

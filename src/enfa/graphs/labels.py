@@ -6,15 +6,16 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from enfa.graphs.tensors import is_kept, of_type, widened
 from enfa.graphs.unopened import unopened
 
 __all__ = ["added_labels", "checked_labels", "in_type_of", "labels", "labels_of_graphs", "unknown_labels"]
 
 
-def labels(graphs: Sequence[Data], first: int = 0) -> Tensor | None:
+def labels(graphs: Sequence[Data], first: int = 0, stored: bool = True) -> Tensor | None:
     """``y`` of all graphs, stacked: [G] for single values, [G, T] for rows of T; None if no graph has any.
 
-    ``first``: the place of graph 0 in its dataset.
+    ``first``: the place of graph 0 in its dataset; ``stored``: only of types that files hold.
     """
     if (arrays := unopened(graphs)) is not None:
         return arrays.y.clone()
@@ -27,7 +28,7 @@ def labels(graphs: Sequence[Data], first: int = 0) -> Tensor | None:
             f"Expected 'y' in all graphs or in none, got it in graph {first + lacking.index(False)} and none in graph "
             f"{first + lacking.index(True)}"
         )
-    tensors = [_tensor(y, position) for position, y in enumerate(ys, first)]
+    tensors = [_tensor(y, position, stored) for position, y in enumerate(ys, first)]
     flat = [y.reshape(1, -1) if y.ndim != 2 or y.shape[0] != 1 else y for y in tensors]
     for position, y in enumerate(flat, first):
         if y.shape != flat[0].shape:
@@ -38,11 +39,15 @@ def labels(graphs: Sequence[Data], first: int = 0) -> Tensor | None:
     return stacked[:, 0] if all(y.numel() == 1 and y.ndim < 2 for y in tensors) else stacked
 
 
-def _tensor(y: object, position: int) -> Tensor:
+def _tensor(y: object, position: int, stored: bool) -> Tensor:
     try:
-        return torch.as_tensor(y).detach().cpu()
+        found = torch.as_tensor(y).detach().cpu()
     except (TypeError, ValueError, RuntimeError) as error:  # a text, a list of lists of several lengths
         raise TypeError(f"graph {position}: Expected 'y' to be a number, a tensor or a list of numbers, got {y!r}") from error
+    found = widened(found) if stored else found
+    if stored and not is_kept(found):
+        raise TypeError(f"graph {position}: Expected 'y' of a type that files hold, got {of_type(found)}")
+    return found
 
 
 def checked_labels(found: Tensor | None, count: int, what: str) -> Tensor | None:
@@ -59,7 +64,7 @@ def labels_of_graphs(graphs: Sequence[Data]) -> Tensor | None:
     """The same for one plan, which can do without: None for what is not stacked, such as labels of nodes."""
     if all(getattr(data, "y", None) is not None for data in graphs):
         try:
-            return labels(graphs)
+            return labels(graphs, stored=False)
         except (TypeError, ValueError, RuntimeError):  # of several shapes, or no numbers
             return None
     return labels(graphs)

@@ -13,6 +13,7 @@ from enfa.edits import Policy
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
 from enfa.graphs.attributes import graph_attributes
+from enfa.graphs.check import read_once
 from enfa.nn.bag import Bag
 from enfa.nn.bag.make import attached
 from enfa.nn.bag.trace import in_precision_of, trace
@@ -144,6 +145,7 @@ def differences(
     steps: int = 0,
 ) -> Iterator[Difference]:
     """How far each plan is from the full plan, quantity by quantity. The model itself is not changed."""
+    graphs = read_once(graphs)
     checked, names, attr = check_graphs(graphs), needing(graphs), graph_attributes(graphs)
     edits = edits_by(policy, checked)
     program = trace(model, checked, policy, attr)

@@ -57,6 +57,20 @@ def test_graphs_without_labels_are_for_prediction(tmp_path: Path) -> None:
     assert same(graphs(), graphs_from_npz(tmp_path / "a.npz"), "x", "edge_index")
 
 
+def test_features_that_numpy_cannot_have(tmp_path: Path) -> None:
+    made = graphs(torch.arange(12))
+    for graph in made:
+        graph.x = torch.full((graph.num_nodes, 1), 1.5, dtype=torch.bfloat16)
+    to_npz(made, tmp_path / "a.npz")
+    assert from_npz(tmp_path / "a.npz").graphs[0].x.tolist() == [[1.5]] * made[0].num_nodes
+    for graph in made:
+        graph.x = graph.x.float().to_sparse()
+    with pytest.raises(
+        ValueError, match=r"^to_npz: expected the graphs' x to be numbers, one by one, got a tensor of .*sparse"
+    ):
+        to_npz(made, tmp_path / "b.npz")
+
+
 def test_refuses(tmp_path: Path) -> None:
     to_npz(graphs(), tmp_path / "a.npz")
     before = (tmp_path / "a.npz").read_bytes()

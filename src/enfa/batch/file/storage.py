@@ -30,6 +30,7 @@ from enfa.batch.file.key import AUTO, params_of
 from enfa.batch.file.packing import pack, unpack
 from enfa.batch.file.program import program_from
 from enfa.edits import Policy
+from enfa.graphs.tensors import is_kept, of_type
 from enfa.plan.keys.intern import KeyTable
 from enfa.plan.rows.distinct import StepRows
 from enfa.plan.slicing.sources import Sources
@@ -48,6 +49,8 @@ def _arrays(compiled: CompiledDataset) -> dict[str, np.ndarray]:
     """Every array of a compiled dataset by name."""
     found: dict[str, Any] = {f"graph_attr.{name}": value.numpy() for name, value in compiled.graph_attr.items()}
     if compiled.y is not None:
+        if not is_kept(compiled.y):  # not found out when the file is read
+            raise TypeError(f"Expected labels of a type that files hold, got {of_type(compiled.y)}")
         found["y"] = compiled.y.numpy()
     if compiled.rows is not None and compiled.sources is not None:
         found |= {f"sources.{name}": value for name, value in compiled.sources.arrays.items()}

@@ -14,6 +14,7 @@ from torch_geometric.data import Batch, Data
 
 from enfa.graphs import GraphSet, check_graphs
 from enfa.graphs.attributes import graph_attributes
+from enfa.graphs.check import one_by_one
 from enfa.graphs.labels import labels
 from enfa.graphs.numbers import whole
 from enfa.graphs.unopened import checked
@@ -131,7 +132,7 @@ def blocks(dataset: Any, sizes: Iterable[int]) -> Iterator[Block | Deferred]:
         raise TypeError(f"Expected an iterable of graphs, got {what}")
     if not isinstance(dataset, Iterable) and not hasattr(dataset, "__getitem__"):
         raise TypeError(f"Expected an iterable of graphs, got {type(dataset).__name__}")
-    graphs, known = iter(dataset), None
+    graphs, known = one_by_one(dataset), None
     for size in sizes:
         some = list(islice(graphs, size))
         if not some:

@@ -182,6 +182,11 @@ def graphs_from_npz(path: str | Path, *, use_node_attr: bool = False, needs: Seq
 def join(name: str, graphs: Sequence[Data], key: str, dim: int = 0) -> np.ndarray:
     try:
         values = [torch.atleast_1d(torch.as_tensor(graph[key])) for graph in graphs]
-        return torch.cat(values, dim=dim).detach().cpu().numpy()
+        both = torch.cat(values, dim=dim).detach().cpu()
     except (RuntimeError, IndexError) as error:
         raise ValueError(f"{name}: the graphs' {key} do not fit together ({error})") from error
+    try:
+        return (both.float() if both.dtype == torch.bfloat16 else both).numpy()  # NumPy has no bfloat16; float32 holds it
+    except TypeError as error:
+        got = f"{both.dtype}, {both.layout}"
+        raise ValueError(f"{name}: expected the graphs' {key} to be numbers, one by one, got a tensor of {got}") from error

@@ -23,6 +23,7 @@ from enfa.edits import Policy
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
 from enfa.graphs.attributes import graph_attributes
+from enfa.graphs.check import read_once
 from enfa.nn.bag.bag import Bag
 from enfa.nn.bag.make import program_of
 from enfa.plan.check import check_kind
@@ -131,6 +132,7 @@ def compile(
     for given, value in {"shards": shards, "shard_size": shard_size, "engine": engine, "workers": workers}.items():
         if value is not None:
             raise ValueError(f"Expected out, the folder of the shards, with {given}={value!r}, got none")
+    dataset = read_once(dataset)
     graphs = check_graphs(dataset)
     refuse_gradients(dataset)  # tracing would run into them
     checked = graphs, edits_by(policy, graphs), graph_attributes(dataset)

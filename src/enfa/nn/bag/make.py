@@ -13,6 +13,7 @@ from enfa.edits import Policy
 from enfa.edits.check import edits_by
 from enfa.graphs import GraphSet, check_graphs
 from enfa.graphs.attributes import graph_attributes
+from enfa.graphs.check import read_once
 from enfa.graphs.labels import labels_of_graphs
 from enfa.nn.bag.bag import Bag
 from enfa.nn.bag.trace import in_precision_of, trace
@@ -69,6 +70,7 @@ def make_plan(graphs: Sequence[Data], policy: Policy, model: nn.Module | Program
     ``plan.y`` are the graphs' labels, stacked; None where they have none, or none that can be stacked (those of nodes).
     """
     check_kind(kind)
+    graphs = read_once(graphs)
     checked = check_graphs(graphs)
     y, attr, edits = labels_of_graphs(graphs), graph_attributes(graphs), edits_by(policy, checked)
     program = program_of(model, checked, policy, attr)
