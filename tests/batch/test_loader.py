@@ -269,3 +269,10 @@ def test_samplers_of_ones_own_are_refused(compiled: CompiledDataset, option: str
     weighted = torch.utils.data.WeightedRandomSampler([1.0] * len(compiled), len(compiled))
     with pytest.raises(TypeError, match=f"Expected batches that this loader makes, .*, got {option}: choose graphs"):
         enfa.DataLoader(compiled, 5, **{option: weighted})
+
+
+def test_a_generator_that_would_draw_no_order_is_refused(compiled: CompiledDataset) -> None:
+    generator = torch.Generator()
+    with pytest.raises(TypeError, match="Expected seed="):
+        enfa.DataLoader(compiled, 5, shuffle=True, generator=generator)
+    assert len(list(enfa.DataLoader(compiled, 5, generator=generator))) > 1
