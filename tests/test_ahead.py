@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numba
 import pytest
 from paths import paths_in
 
@@ -159,7 +160,7 @@ def test_a_python_that_is_not_there_is_no_error(cold: Callable[[str], Path]) -> 
 def test_a_folder_that_is_gone_is_no_error(cold: Callable[[str], Path], tmp_path: Path) -> None:
     mark = cold("true")
     ahead.begin()
-    shutil.rmtree(tmp_path / "numba")
+    shutil.rmtree(tmp_path / f"numba-{numba.__version__}")
     ahead.ready("rows")
     assert not mark.exists() and ahead.GROUPS["rows"].done
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import pytest
 
 from enfa import cache
@@ -20,7 +21,10 @@ def nothing_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_one_folder_unless_the_user_has_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert cache.numba_folder() == tmp_path / "own" / "numba" and cache.triton_folder() == tmp_path / "own" / "triton"
+    assert (
+        cache.numba_folder() == tmp_path / "own" / f"numba-{numba.__version__}"
+        and cache.triton_folder() == tmp_path / "own" / "triton"
+    )
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     assert cache.numba_folder() is None and cache.triton_folder() is not None
     monkeypatch.delenv("ENFA_CACHE")
@@ -56,4 +60,4 @@ def test_kernels_of_numba_are_kept_and_found_again(tmp_path: Path) -> None:
         command = [sys.executable, "mine.py"]
         result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert result.stdout.strip() == hits, result.stderr
-    assert list((tmp_path / "own" / "numba").rglob("mine.ours*.nbc")) and not list(tmp_path.glob("__pycache__/*.nbc"))
+    assert list((tmp_path / "own").rglob("mine.ours*.nbc")) and not list(tmp_path.glob("__pycache__/*.nbc"))

@@ -1,8 +1,8 @@
 """Where compiled kernels are kept from one run to the next: one folder, ``ENFA_CACHE``.
 
 By default it is ``enfa`` in the user's folder of caches (``XDG_CACHE_HOME``, ``~/.cache``, or ``LOCALAPPDATA``). Below it
-are ``numba``, what builds plans, and ``triton``, what runs models on GPUs. ``NUMBA_CACHE_DIR`` and ``TRITON_CACHE_DIR``, where
-they are set, are used instead. What the user compiles with either is kept where it would be without us, and so are our
+are ``numba-VERSION``, what builds plans, and ``triton``, what runs models on GPUs. ``NUMBA_CACHE_DIR`` and
+``TRITON_CACHE_DIR``, where they are set, are used instead. What the user compiles with either is kept where it would be without us, and so are our
 kernels where the folder cannot be written. Nothing here needs PyTorch.
 """
 
@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,13 @@ def _below(name: str, instead: str) -> Path | None:
 
 
 def numba_folder() -> Path | None:
-    return _below("numba", "NUMBA_CACHE_DIR")
+    """One for each version: two at once would read what the other one has just written in the place of its own."""
+    return _below(f"numba-{_numba()}", "NUMBA_CACHE_DIR")
+
+
+@cache
+def _numba() -> str:
+    return version("numba")  # which need not be imported for it
 
 
 def triton_folder() -> Path | None:

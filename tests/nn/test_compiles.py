@@ -6,6 +6,7 @@ import sys
 
 import pytest
 import torch
+from absent_gpu import needs_triton
 
 _COMPILE = """
 import triton
@@ -47,9 +48,9 @@ print("compiled")
 """
 
 
+@needs_triton
 @pytest.mark.skipif(torch.cuda.is_available(), reason="on a GPU the tests of tests/nn/triton compile them")
 def test_wide_kernels_compile_for_a_gpu() -> None:
-    pytest.importorskip("triton")
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     found = subprocess.run([sys.executable, "-c", _COMPILE], capture_output=True, text=True, env=environment)
     assert found.stdout.strip() == "compiled", found.stderr[-2000:]

@@ -3,11 +3,9 @@
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
-import pytest
-from absent_gpu import ABSENT_GPU
+from absent_gpu import ABSENT_GPU, needs_triton
 
 DRIVER = (
     ABSENT_GPU
@@ -147,7 +145,7 @@ assert launch(double, x)[7] is not None  # the dispatcher's own
 }  # fmt: skip
 
 
-@pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
+@needs_triton
 def test_launches(tmp_path: Path) -> None:
     """One process for all: each compiles the same small kernels."""
     for number, test in enumerate(TESTS.values()):

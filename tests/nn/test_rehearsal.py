@@ -3,11 +3,10 @@
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from absent_gpu import ABSENT_GPU
+from absent_gpu import ABSENT_GPU, needs_triton
 
 SCRIPT = (
     ABSENT_GPU
@@ -73,7 +72,7 @@ model(plan).sum().backward()
 }
 
 
-@pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
+@needs_triton
 @pytest.mark.parametrize("name", TESTS)
 def test_a_rehearsal(name: str, tmp_path: Path) -> None:
     env = {**os.environ, "TRITON_CACHE_DIR": str(tmp_path)} | {"TRITON_INTERPRET": "0"}

@@ -3,7 +3,21 @@
 ``noted`` has what the driver is told of each launch.
 """
 
-__all__ = ["ABSENT_GPU"]
+from importlib.metadata import PackageNotFoundError, version
+
+import pytest
+
+__all__ = ["ABSENT_GPU", "needs_triton"]
+
+
+def _known() -> bool:
+    try:
+        return tuple(map(int, version("triton").split(".")[:2])) >= (3, 3)
+    except PackageNotFoundError:
+        return False
+
+
+needs_triton = pytest.mark.skipif(not _known(), reason="Triton 3.3 or later, which our kernels need, is not installed")
 
 ABSENT_GPU = """
 import torch, triton, triton.language as tl

@@ -134,7 +134,7 @@ class Reading(pyg.MessagePassing):
 
 
 DEGREES = torch.tensor([1, 4, 3, 2])
-FINITE_POWERS = torch_geometric.__version__ >= "2.8"  # before, PyG's gradient of a learned power of 0 is NaN
+FINITE_POWERS = torch_geometric.__version__ >= "2.8"  # before, PyG's gradients of powers of 0 are NaN
 EXACT: dict[str, Callable[[], str | nn.Module]] = {
     "sum": lambda: "sum",
     "mean": lambda: "mean",
@@ -187,6 +187,8 @@ def test_other_readers_of_the_edge_list_are_refused() -> None:
 @pytest.mark.parametrize("zero", [False, True], ids=["", "all tie"])
 def test_allowed_aggregations_are_exact(name: str, zero: bool) -> None:
     """Also where all messages are equal although what they are computed from is not: their gradients differ."""
+    if zero and name == "powermean" and not FINITE_POWERS:
+        pytest.skip("PyG's own gradient is NaN")
     torch.manual_seed(0)
     model = enfa.DSGNN(2, 4, 2, 2, lambda i, o: Reading(i, o, EXACT[name](), zero))
     assert_same_as_full(model, enfa.NodeMarking(), _graphs(), steps=0 if zero else 3)

@@ -116,7 +116,7 @@ class Attention(MessagePassing):
     def forward(self, x: Any, edge_index: Any) -> Any:
         return self.propagate(edge_index, x=x)
 
-    def message(self, x_i: Tensor, x_j: Tensor, index: Tensor, ptr: Any, size_i: Any) -> Tensor:
+    def message(self, x_i: Tensor, x_j: Tensor, index: Tensor, ptr: Tensor, size_i: int) -> Tensor:
         self.alpha = softmax(self.lin(torch.cat([x_i, x_j], 1)), index, ptr, size_i)
         return self.alpha * x_j
 
@@ -280,7 +280,7 @@ def test_the_trial_leaves_no_trace() -> None:
             self.register_buffer("calls", torch.zeros(()))
             self.seen: list[Tensor] = []
 
-        def message(self, x_i: Tensor, x_j: Tensor, index: Tensor, ptr: Any, size_i: Any) -> Tensor:
+        def message(self, x_i: Tensor, x_j: Tensor, index: Tensor, ptr: Tensor, size_i: int) -> Tensor:
             self.calls += 1
             self.seen.append(x_j)
             return super().message(x_i, x_j, index, ptr, size_i)
