@@ -2,8 +2,8 @@
 
 By default it is ``enfa`` in the user's folder of caches (``XDG_CACHE_HOME``, ``~/.cache``, or ``LOCALAPPDATA``). Below it
 are ``numba-VERSION``, what builds plans, and ``triton``, what runs models on GPUs. ``NUMBA_CACHE_DIR`` and
-``TRITON_CACHE_DIR``, where they are set, are used instead. What the user compiles with either is kept where it would be without us, and so are our
-kernels where the folder cannot be written. Nothing here needs PyTorch.
+``TRITON_CACHE_DIR``, where they are set, are used instead. What the user compiles with either is kept where it would be
+without us, and so are our kernels where the folder cannot be written. Nothing here needs PyTorch.
 """
 
 import os
