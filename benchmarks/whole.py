@@ -6,9 +6,10 @@
 PROTEINS is one fold; moltox21 and peptides-func are 30 epochs. Each side is a process of its own, one after the other on one
 GPU, watched by nvidia-smi (power and memory of the whole device); without one there are neither joules nor GPU memory.
 ``--epochs`` and ``--part`` (of the graphs, for ESAN) shorten it: seconds of the whole are then extrapolated, from what the
-fastest epoch took and what was done before the first, and stand under "extrapolated"; scores of a shortened run are none. Both
-sides evaluate after every epoch, as they do by themselves: ESAN on molecules on the training set, too. Results: whole.json,
-after each side.
+fastest epoch took and what was done before the first, and stand under "extrapolated"; scores of a shortened run are none.
+``--beside`` is for a whole run of ESAN's that shares the GPU with other work: of it only the score is kept, beside what a
+shortened run alone took. Both sides evaluate after every epoch, as they do by themselves: ESAN on molecules on the training
+set, too. Results: whole.json, after each side.
 """
 
 from __future__ import annotations
@@ -141,6 +142,7 @@ def main() -> None:
     parser.add_argument(
         "--part", type=float, default=1.0, help="of the graphs, for ESAN; the rest is extrapolated, and said to be"
     )
+    parser.add_argument("--beside", action="store_true", help="other work shares the GPU: keep ESAN's score only")
     parser.add_argument("--sides", default=["enfa", "esan"], type=lambda s: s.split(","))
     parser.add_argument("--minutes", type=float, default=30, help="of each side of each case")
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "gpu")
@@ -156,7 +158,8 @@ def main() -> None:
     path = args.out / "whole.json"
     result: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"cases": {}}
     about = {"device": device(), **machine(), "date": stamp()["date"], "code": code()}
-    result["about"] = about
+    if not args.beside:
+        result["about"] = about
     for case in args.cases:
         epochs = min(args.epochs or CASES[case][1], CASES[case][1])
         for side in args.sides:
@@ -164,7 +167,12 @@ def main() -> None:
                 found = (ours if side == "enfa" else esan)(args, case, epochs, Path(folder))
             found |= {"epochs": epochs, "part": args.part if side == "esan" else 1.0}
             found |= {name: about[name] for name in ("date", "code")}
-            result["cases"].setdefault(case, {})[side] = found
+            sides = result["cases"].setdefault(case, {})
+            if args.beside:  # its seconds, gigabytes and joules are not its own
+                kept = ("score", "failed", "epochs", "part", "date", "code")
+                sides[side] = sides.get(side, {}) | {"beside": {k: found[k] for k in kept if k in found}}
+            else:
+                sides[side] = found
             print(case, side, {k: v for k, v in found.items() if not isinstance(v, list)}, flush=True)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(result, indent=1) + "\n")

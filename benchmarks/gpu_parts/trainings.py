@@ -78,7 +78,7 @@ def whole(found: dict[str, Any]) -> list[str]:
         "the same dataset, node marking, each alone on a GPU of the kind above, by `benchmarks/whole.py`; ours with no kernel "
         "compiled before. On molecules ESAN evaluates on the training set, too, after every epoch, and its network is wider "
         "inside. Where not all was measured, seconds are extrapolated from the fastest epoch, memory "
-        "is that of the part, and there is no score. "
+        "is that of the part, and a score, where there is one, is that of a whole run beside other work on the GPU. "
         "Memory is the most that the whole GPU (PyTorch's reserves included), or the largest process, had in use; batches are "
         "made by 15 processes here, and by none beside its own in ESAN's loop. Joules are the GPU's, as its driver tells. "
         "PROTEINS is one fold, and its score the best on the test fold. Rows that are missing were not measured.",
@@ -102,4 +102,5 @@ def _run(case: str, side: str, run: dict[str, Any]) -> list[str]:
         return [case, side, *whole, *memory, joules, f"{100 * run['score']:.1f}"]
     part = f", {run['part']:.0%} of the graphs" * (run["part"] < 1)
     whole = [str(guessed["epochs"]), f"about {float(format(guessed['seconds'], '.2g')):,.0f}", f"{run['epochs']} epochs{part}"]
-    return [case, side, *whole, *memory, "–", "–"]
+    beside = run.get("beside", {})
+    return [case, side, *whole, *memory, "–", f"{100 * beside['score']:.1f}" if "score" in beside else "–"]
