@@ -403,9 +403,10 @@ def test_compiled_models_of_the_package_run_as_they_are(model: Any, in_place: bo
     if in_place:
         own.compile(backend="eager")
     compiled = own if in_place else torch.compile(own, backend="eager")
-    found = compiled(enfa.make_plan(graphs, policy, compiled))
+    plan = enfa.make_plan(graphs, policy, compiled)
+    found = compiled(plan)
     expected = other(enfa.make_plan(graphs, policy, other))
-    assert torch.equal(found, expected)
+    assert torch.equal(found, expected) and torch.equal(compiled(bag=plan), other(bag=plan))
     found.sum().backward()
     expected.sum().backward()
     for a, b in zip(own.parameters(), other.parameters()):

@@ -26,10 +26,10 @@ def uncompiled(forward: Callable[..., Any]) -> Callable[..., Any]:
     """A model's ``forward``, which ``torch.compile`` leaves as it is: it would take rows and stand-ins for tensors."""
 
     @wraps(forward)
-    def called(*args: Any) -> Any:
+    def called(*args: Any, **given: Any) -> Any:
         if torch.compiler.is_compiling():
-            return torch.compiler.disable(forward)(*args)
-        return forward(*args)
+            return torch.compiler.disable(forward)(*args, **given)
+        return forward(*args, **given)
 
     return called
 
