@@ -70,6 +70,7 @@ _DEGREES = torch.tensor([1, 4, 4, 2, 1])
 CASES = [
     Case("SimpleConv", lambda: pyg.SimpleConv(aggr="mean", combine_root="cat")),
     Case("GCNConv", lambda: pyg.GCNConv(_W, _W)),
+    Case("GCNConv", lambda: pyg.GCNConv(_W, _W, improved=True), note="improved=True"),
     Case("GCNConv", lambda: pyg.GCNConv(_W, _W, improved=True), _weight, "improved=True, with edge_weight"),
     Case("GCNConv", lambda: pyg.GCNConv(_W, _W, add_self_loops=False), note="add_self_loops=False"),
     Case("ChebConv", lambda: pyg.ChebConv(_W, _W, 3)),

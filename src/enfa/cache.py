@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,12 @@ def numba_folder() -> Path | None:
 
 @cache
 def _numba() -> str:
-    return version("numba")  # which need not be imported for it
+    try:
+        return version("numba")  # which need not be imported for it
+    except PackageNotFoundError:  # in a frozen application
+        import numba
+
+        return numba.__version__
 
 
 def triton_folder() -> Path | None:

@@ -275,4 +275,6 @@ def test_a_generator_that_would_draw_no_order_is_refused(compiled: CompiledDatas
     generator = torch.Generator()
     with pytest.raises(TypeError, match="Expected seed="):
         enfa.DataLoader(compiled, 5, shuffle=True, generator=generator)
+    with pytest.raises(TypeError, match="Expected seed="):
+        enfa.DataLoader(compiled, 5, draw=enfa.Subsample(enfa.NodeMarking(), count=2), generator=generator)
     assert len(list(enfa.DataLoader(compiled, 5, generator=generator))) > 1

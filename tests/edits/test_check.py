@@ -50,10 +50,29 @@ def test_arrays_fit_together(name: str) -> None:
     edits = enfa.NodeMarking().edits(graphs)
     edits = replace(edits, keeps=np.zeros(edits.num_subgraphs, bool))
     own = getattr(edits, name)
-    for wrong in (own[:1], np.append(own, own[:1], axis=0)) if len(own) else (np.zeros(1, np.int64),):
-        message = r"^mine: Expected '\w+' of the edits to have \d+ entries, got \d+$"
+    none = np.zeros(1, own.dtype)
+    for wrong in (own[:1], np.append(own, own[-1:], axis=0), own.reshape(1, -1), own[:0]) if len(own) else (none,):
+        message = r"^mine: Expected '\w+' of the edits to (have \d+ entries|begin with 0 and never to fall), got shape \["
         with pytest.raises(ValueError, match=message):
             check_edits(graphs, replace(edits, **{name: wrong}), "mine")
+
+
+@pytest.mark.parametrize("name", ["sub_ptr", "node_ptr", "edge_ptr"])
+def test_pointers_begin_with_0_and_never_fall(name: str) -> None:
+    graphs = check_graphs(random_graphs(3, 5, seed=1))
+    edits = enfa.NodeMarking().edits(graphs)
+    own = getattr(edits, name)
+    for wrong in (own + 1, own[::-1] - own[-1] + 1, np.where(np.arange(len(own)) == 1, 99, own)):
+        with pytest.raises(ValueError, match=rf"^mine: Expected '{name}' of the edits to begin with 0 and never to fall"):
+            check_edits(graphs, replace(edits, **{name: wrong}), "mine")
+
+
+def test_what_is_kept_is_true_or_false() -> None:
+    """Numbers, 0 and 1, chose subgraphs by their numbers in some plans."""
+    graphs = check_graphs(random_graphs(3, 5, seed=1))
+    edits = enfa.NodeMarking().edits(graphs)
+    with pytest.raises(TypeError, match=r"^mine: Expected 'keeps' of the edits to hold true and false, got int64$"):
+        check_edits(graphs, replace(edits, keeps=np.zeros(edits.num_subgraphs, np.int64)), "mine")
 
 
 def test_what_is_no_edits_at_all() -> None:

@@ -138,3 +138,6 @@ def test_one_entry_is_not_taken_for_all() -> None:
     for name, wrong in wrongs.items():
         with pytest.raises(ValueError, match=rf"^Expected {name} for each of 2 subgraphs, got 1$"):
             Edits.build(two, **wrong)  # type: ignore[arg-type]
+    for name, scalar in {"keeps": {"keeps": True}, "node count": {"node": (1, two, two)}}.items():
+        with pytest.raises(ValueError, match=rf"^Expected {name} for each of 2 subgraphs, got one for all$"):
+            Edits.build(two, **scalar)  # type: ignore[arg-type]

@@ -42,6 +42,8 @@ INF = torch.full((EDGES, 2), float("inf"))
          rf"graph 1: Expected 'edge_attr' to be finite, got NaN or inf \(shape \[{EDGES}, 2\]\)"),
         (_good(x=None), ValueError, r"graph 1: Expected node features 'x', got none .*torch.zeros\(num_nodes, 1"),
         (_good(x=[1.0]), TypeError, "graph 1: Expected 'x' to be a tensor, got list"),
+        (_good(num_nodes=4.5), ValueError, "graph 1: Expected 'x' with a row for each of num_nodes=4.5 nodes, got 4$"),
+        (_good(num_nodes=torch.tensor([2, 2])), ValueError, "graph 1: Expected 'x' with a row for each of num_nodes=tensor"),
         (_good(num_nodes=6), ValueError, "graph 1: Expected 'x' with a row for each of num_nodes=6 nodes, got 4$"),
         (_good(x=torch.tensor(1.0)), ValueError, r"graph 1: Expected 'x' of shape \[0, columns\] \(0 nodes\), got \[\]"),
         (_good(x=torch.ones(4, 2).to_sparse()), TypeError,
@@ -149,6 +151,38 @@ def test_a_dataset_whose_transform_draws_is_read_once() -> None:
     for plan in (enfa.make_plan(noisy, policy, model), compiled[:3], compiled[3:], checked[:]):
         assert sorted(set(plan.x_rows[:, 0].tolist())) == sorted(plan.y.tolist()) == sorted(plan.graph_attr["level"].tolist())
     enfa.testing.assert_same_as_full(model, policy, noisy)
+
+
+def test_a_list_that_draws_is_read_once() -> None:
+    class Drawing(list):
+        def __iter__(self):
+            return (Data(x=graph.x + (level := torch.rand(1)), edge_index=graph.edge_index, y=level) for graph in [*self[:]])
+
+    graph = Data(x=torch.zeros(2, 1), edge_index=torch.tensor([[0, 1], [1, 0]]))
+    plan = enfa.make_plan(Drawing([graph] * 3), enfa.NodeMarking(), enfa.DSGNN(1, 4, 2, num_layers=1))
+    assert sorted(set(plan.x_rows[:, 0].tolist())) == sorted(plan.y.flatten().tolist())
+
+
+def test_a_length_that_promises_more_graphs_than_there_are() -> None:
+    class Short:
+        def __len__(self) -> int:
+            return 3
+
+        def __getitem__(self, number: int) -> Data:
+            return [GOOD, GOOD][number]
+
+    with pytest.raises(ValueError, match="^Expected 3 graphs, as their length says, got no graph 2 "):
+        check_graphs(Short())
+
+
+@pytest.mark.parametrize("same", [4, 4.0, torch.tensor(4), torch.tensor([4]), np.int64(4)])
+def test_a_number_of_nodes_that_says_the_same_is_taken(same: object) -> None:
+    assert check_graphs([_good(num_nodes=same)]).num_nodes == 4
+
+
+def test_negated_views_are_read() -> None:
+    x = torch.view_as_complex(torch.ones(4, 2, 2)).conj().imag  # a view that PyTorch has not negated yet
+    assert x.is_neg() and (check_graphs([_good(x=x)]).x == -1).all()
 
 
 def test_a_dataset_ends_at_its_length(tmp_path: Path) -> None:

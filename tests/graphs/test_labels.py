@@ -57,7 +57,7 @@ def test_labels_that_are_not_those_of_graphs_do_not_keep_a_plan_from_being_made(
             enfa.compile(graphs, enfa.NodeMarking(), layers(1), progress=False)
 
 
-@pytest.mark.parametrize("dtype", [torch.complex64, torch.uint16, torch.float8_e4m3fn, "sparse"])
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.float8_e4m3fn, "sparse"])
 def test_labels_that_could_not_be_read_from_a_file_are_refused_before_it_is_written(dtype: torch.dtype | str) -> None:
     y = torch.ones(1).to_sparse() if isinstance(dtype, str) else torch.ones(1).to(dtype)
     for refuse in (labels, lambda graphs: enfa.compile(graphs, enfa.NodeMarking(), layers(1), progress=False)):
@@ -71,6 +71,23 @@ def test_labels_that_were_set_are_refused_where_a_file_could_not_be_read(tmp_pat
     with pytest.raises(TypeError, match=r"Expected labels of a type that files hold, got a tensor of torch\.complex64"):
         compiled.save(tmp_path / "one.enfa")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64])
+def test_unsigned_labels_become_signed_ones_that_hold_them(dtype: torch.dtype, tmp_path: Path) -> None:
+    most = min(torch.iinfo(dtype).max, 2**63 - 1)
+    graphs = _graphs(torch.tensor([1]).to(dtype), torch.tensor([most]).to(dtype))
+    for graph in graphs:
+        graph.level = graph.y
+    compiled = enfa.compile(graphs, enfa.NodeMarking(), layers(1), tmp_path, progress=False)
+    assert compiled.y.flatten().tolist() == compiled.graph_attr["level"].tolist() == [1, most]
+    assert compiled[[1]].graph_attr["level"].tolist() == [most]
+
+
+def test_labels_beyond_signed_integers_are_refused() -> None:
+    y = torch.tensor([-1]).view(torch.uint64)
+    with pytest.raises(TypeError, match="graph 1: Expected 'y' of a type that files hold, got a tensor of torch.uint64"):
+        labels(_graphs(1, y))
 
 
 def test_bfloat16_labels_become_float32_which_holds_them(tmp_path: Path) -> None:

@@ -11,10 +11,12 @@ __all__ = ["ABSENT_GPU", "needs_triton"]
 
 
 def _known() -> bool:
-    try:
-        return tuple(map(int, version("triton").split(".")[:2])) >= (3, 3)
-    except PackageNotFoundError:
-        return False
+    for name in ("triton", "pytorch-triton", "pytorch-triton-rocm"):  # by which PyTorch's builds call it
+        try:
+            return tuple(map(int, version(name).split(".")[:2])) >= (3, 3)
+        except PackageNotFoundError:
+            continue
+    return False
 
 
 needs_triton = pytest.mark.skipif(not _known(), reason="Triton 3.3 or later, which our kernels need, is not installed")

@@ -18,6 +18,7 @@ from enfa.batch.file.key import AUTO, fingerprint, key_of, wanting
 from enfa.batch.file.storage import load_compiled
 from enfa.edits import Edits, Policy
 from enfa.edits.check import edits_by
+from enfa.edits.marks import marks_beside
 from enfa.graphs import GraphSet, check_graphs
 from enfa.graphs.attributes import graph_attributes
 from enfa.graphs.check import read_once
@@ -155,7 +156,9 @@ def keyed(
 ) -> tuple[dict[str, Any], GraphSet, Edits, dict[str, Tensor]]:
     """The key of what is compiled from these graphs, and graphs, edits and attributes in the precision of the model."""
     given, changed = fingerprint(graphs, edits, y, attr), None
-    if dtype is not None:
+    if dtype is None:
+        edits = marks_beside(edits, graphs.x)
+    else:
         before = graphs, edits, attr
         graphs, edits = in_precision(graphs, edits, dtype)
         attr = attr_in_precision(attr, dtype)

@@ -99,6 +99,10 @@ class CompiledDataset:
         return self.sources.sub_ptr if self.sources is not None else self.graphs[1].sub_ptr  # type: ignore[index]
 
     @property
+    def marks(self) -> np.ndarray:
+        return self.sources.marks if self.sources is not None else self.graphs[1].marks  # type: ignore[index]
+
+    @property
     def sub_size(self) -> np.ndarray:
         """int64 [S]: how many nodes each subgraph has."""
         return self.sources.sub_size if self.sources is not None else self.graphs[1].sizes(self.graphs[0])  # type: ignore[index]

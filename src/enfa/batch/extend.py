@@ -16,7 +16,7 @@ from enfa.batch.file.key import chained, fingerprint
 from enfa.edits import Edits
 from enfa.edits.check import edits_by
 from enfa.edits.join import join_edits
-from enfa.edits.marks import with_marks
+from enfa.edits.marks import marks_beside, with_marks
 from enfa.graphs import GraphSet, check_graphs
 from enfa.graphs.attributes import added_attributes
 from enfa.graphs.check import read_once
@@ -94,6 +94,8 @@ def extend(compiled: CompiledDataset, graphs: Sequence[Data]) -> np.ndarray:
     added = fingerprint(new, edits, None if y is None else y[first:], {name: value[first:] for name, value in attr.items()})
     if compiled.key["dtype"] is not None:
         new, edits = in_precision(new, edits, compiled.key["dtype"])
+    elif compiled.marks.dtype == np.float32:
+        edits = marks_beside(edits, new.x)
     if compiled.sources is not None:
         known = compiled.sources.arrays
         _add_rows(compiled, new, with_marks(edits, known["marks"], known["edge_marks"]))

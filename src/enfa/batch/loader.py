@@ -107,8 +107,8 @@ class DataLoader(torch.utils.data.DataLoader):
                     f"Expected batches that this loader makes, which have every graph at most once, got {name}: choose graphs "
                     f"with graphs=..., weigh them in the loss, or take compiled[numbers] in a loop of your own"
                 )
-        if shuffle and options.get("generator") is not None:
-            raise TypeError("Expected seed=..., of which the orders of all epochs are a function, got generator")
+        if (shuffle or draw is not None) and options.get("generator") is not None:
+            raise TypeError("Expected seed=..., of which the orders and draws of all epochs are a function, got generator")
         batch_size, seed = whole("batch_size", batch_size, 1), whole("seed", seed, 0)
         max_rows = None if max_rows is None else whole("max_rows", max_rows, 1)
         pair = isinstance(shard, (tuple, list)) and len(shard) == 2 and all(isinstance(n, int) for n in shard)

@@ -106,6 +106,13 @@ def _check_arrays(graphs: GraphSet, edits: Edits, policy: str) -> None:
         array = getattr(edits, name)
         if array is not None and array.dtype.kind not in "iu":
             raise TypeError(f"{policy}: Expected '{name}' of the edits to hold integers, got {array.dtype}")
+    if edits.keeps is not None and edits.keeps.dtype != bool:  # 0 and 1 would be taken for numbers of subgraphs
+        raise TypeError(f"{policy}: Expected 'keeps' of the edits to hold true and false, got {edits.keeps.dtype}")
+    for name in ("sub_ptr", "node_ptr", "edge_ptr"):
+        ptr = getattr(edits, name)
+        if ptr.ndim != 1 or not len(ptr) or ptr[0] != 0 or (np.diff(ptr) < 0).any():
+            got = f"shape {list(ptr.shape)}"
+            raise ValueError(f"{policy}: Expected '{name}' of the edits to begin with 0 and never to fall, got {got}")
     subs = edits.num_subgraphs
     lengths = {
         "sub_ptr": graphs.num_graphs + 1, "node_ptr": edits.sub_ptr[-1] + 1, "edge_ptr": edits.sub_ptr[-1] + 1, "keeps": subs,
@@ -114,9 +121,10 @@ def _check_arrays(graphs: GraphSet, edits: Edits, policy: str) -> None:
     }  # fmt: skip
     for name, length in lengths.items():
         array = getattr(edits, name)
-        if array is not None and len(array) != length:
-            raise ValueError(f"{policy}: Expected '{name}' of the edits to have {length} entries, got {len(array)}")
-    if edits.root is not None and (edits.root.ndim != 2 or edits.root.shape[1] not in (1, 2)):
+        if array is not None and (array.ndim != 1 + (name == "root") or len(array) != length):
+            got = f"shape {list(array.shape)}"
+            raise ValueError(f"{policy}: Expected '{name}' of the edits to have {length} entries, got {got}")
+    if edits.root is not None and edits.root.shape[1] not in (1, 2):
         raise ValueError(f"{policy}: Expected 'root' of the edits of shape [{subs}, 1 or 2], got {list(edits.root.shape)}")
     for name in ("marks", "edge_marks"):
         table = getattr(edits, name)

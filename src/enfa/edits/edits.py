@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -42,6 +43,13 @@ def _count_ptr(counts: np.ndarray) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
+def _short(marks: Any) -> np.ndarray:
+    exact = np.asarray(marks, np.float64)
+    with np.errstate(over="ignore"):
+        short = exact.astype(np.float32)
+    return short if np.array_equal(short, exact, equal_nan=True) else exact
+
+
 @dataclass(frozen=True)
 class Edits:
     """Subgraph s is its graph with node edits ``node_ptr[s]:node_ptr[s+1]`` and likewise edge edits.
@@ -68,8 +76,8 @@ class Edits:
     edge_ptr: np.ndarray  # int64 [S+1]
     edge: np.ndarray  # int64
     edge_value: np.ndarray  # int64
-    marks: np.ndarray  # float32 [values, channels]
-    edge_marks: np.ndarray  # float32 [values, channels]; no channels where edges are not marked
+    marks: np.ndarray  # float32, or float64 where float32 does not hold them, [values, channels]
+    edge_marks: np.ndarray  # likewise; no channels where edges are not marked
     keeps: np.ndarray | None = None  # bool [S]; None: no subgraph does
     root: np.ndarray | None = None  # int64 [S, 1 or 2]; None: the policy has no roots
 
@@ -95,8 +103,9 @@ class Edits:
         made = np.repeat(~empty, counts)
 
         def of_each(name: str, array: np.ndarray) -> np.ndarray:
-            if len(array) != int(made.sum()):  # one would be taken for all
-                raise ValueError(f"Expected {name} for each of {made.sum()} subgraphs, got {len(array)}")
+            if np.shape(array)[:1] != (made.sum(),):  # one would be taken for all
+                got = len(array) if np.ndim(array) else "one for all"
+                raise ValueError(f"Expected {name} for each of {made.sum()} subgraphs, got {got}")
             return array
 
         def lists(what: str, triple: tuple[np.ndarray, np.ndarray, np.ndarray] | None) -> tuple[np.ndarray, ...]:
@@ -117,7 +126,7 @@ class Edits:
         edge_ptr, edges, edge_value = lists("edge", edge)
         return Edits(
             _count_ptr(counts), node_ptr, nodes, node_value, edge_ptr, edges, edge_value,
-            np.asarray(marks, np.float32), np.asarray(edge_marks, np.float32), keeps, root,
+            _short(marks), _short(edge_marks), keeps, root,
         )  # fmt: skip
 
     @property

@@ -1,4 +1,4 @@
-"""Edits of graphs that are added to others: marks are numbered as before, new ones behind."""
+"""Tables of marks: their precision, and those of graphs that are added to others, numbered as before, new ones behind."""
 
 from dataclasses import replace
 
@@ -7,7 +7,15 @@ import numpy as np
 from enfa.edits.edits import DELETE, Edits
 from enfa.graphs.join import added_rows
 
-__all__ = ["with_marks"]
+__all__ = ["marks_beside", "with_marks"]
+
+
+def marks_beside(edits: Edits, x: np.ndarray) -> Edits:
+    """Marks that go together with these features, where no model says its precision: float64 beside float64 only."""
+    if x.dtype == np.float64:
+        return edits
+    short = (marks.astype(np.float32, copy=False) for marks in (edits.marks, edits.edge_marks))
+    return replace(edits, **dict(zip(("marks", "edge_marks"), short)))
 
 
 def _translated(old: np.ndarray, new: np.ndarray, value: np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:

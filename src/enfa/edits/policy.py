@@ -109,7 +109,7 @@ class Policy:
             index = np.stack([graphs.src[local], graphs.dst[local]]) - first
             view = GraphView(graphs.first + g, int(graphs.node_ptr[g + 1] - first), index)
             found = self.bag(view)
-            if not isinstance(found, Iterable):
+            if not isinstance(found, Iterable) and not hasattr(found, "__getitem__"):
                 raise TypeError(f"{self!r}: graph {g}: Expected bag() to yield Subgraph objects, got {type(found).__name__}")
             bag = list(found)
             counts.append(len(bag))

@@ -65,6 +65,13 @@ def _said(value: object) -> str:
     return f"one of shape {list(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
 
 
+def _says(said: Any, count: int) -> bool:
+    try:
+        return float(said) == count  # a tensor of one number, too
+    except (TypeError, ValueError, RuntimeError):
+        return False
+
+
 def _edges(data: Data, nodes: int, position: int) -> np.ndarray:
     edges = data.edge_index
     where = f"graph {position}: Expected 'edge_index'"
@@ -112,15 +119,22 @@ def check_sequence(graphs: object) -> None:
 
 def one_by_one(graphs: Any) -> Iterator[Data]:
     """The graphs of a list or a dataset: up to its length, behind which a map-style dataset need not raise an IndexError."""
-    if isinstance(graphs, Iterable) or not hasattr(graphs, "__len__"):
-        return iter(graphs)
-    return (graphs[number] for number in range(len(graphs)))
+    return iter(graphs) if isinstance(graphs, Iterable) or not hasattr(graphs, "__len__") else _by_number(graphs)
+
+
+def _by_number(graphs: Any) -> Iterator[Data]:
+    for number in range(len(graphs)):
+        try:
+            graph = graphs[number]
+        except IndexError as error:
+            raise ValueError(f"Expected {len(graphs)} graphs, as their length says, got no graph {number} ({error})") from error
+        yield graph
 
 
 def read_once(graphs: Sequence[Data]) -> Sequence[Data]:
     """The same list; of a dataset one, because its transform may draw, and so make other graphs each time it is read."""
     check_sequence(graphs)
-    return graphs if isinstance(graphs, (list, tuple)) or unopened(graphs) is not None else list(one_by_one(graphs))
+    return graphs if type(graphs) in (list, tuple) or unopened(graphs) is not None else list(one_by_one(graphs))
 
 
 def check_graphs(graphs: Sequence[Data], first: int = 0) -> GraphSet:
@@ -151,8 +165,8 @@ def check_graphs(graphs: Sequence[Data], first: int = 0) -> GraphSet:
             )
         x = _features(data.x, "x", len(data.x) if isinstance(data.x, Tensor) and data.x.ndim else 0, "nodes", position)
         said = data._store.get("num_nodes")
-        if said is not None and said != len(x):
-            raise ValueError(f"graph {position}: Expected 'x' with a row for each of num_nodes={said} nodes, got {len(x)}")
+        if said is not None and not _says(said, len(x)):
+            raise ValueError(f"graph {position}: Expected 'x' with a row for each of num_nodes={said!r} nodes, got {len(x)}")
         cat = getattr(data, "x_cat", None)  # once: PyG takes long to say that there is none
         first_cat = cat if position == first else first_cat
         if (cat is None) != (first_cat is None):

@@ -1,16 +1,22 @@
 """What plain PyTorch and PyG do with a user's module, and plans of every kind alike might not."""
 
 import copy
+import functools
 import io
 from collections import deque
 from collections.abc import Callable
+from threading import Event, Thread
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import nn
-from torch.nn.modules.module import register_module_forward_hook
+from torch import Tensor, nn
+from torch.nn.modules.module import (
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+)
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GATConv, GATv2Conv, GINConv, GraphConv, MessagePassing, SAGEConv, global_add_pool
 
@@ -65,14 +71,17 @@ def test_hooks_of_a_conv_run(make: Callable[[], MessagePassing], which: str) -> 
 
 
 @pytest.mark.parametrize("make", [lambda: GINConv(nn.Linear(3, 4)), lambda: GraphConv(3, 4), lambda: SAGEConv(3, 4)])
-@pytest.mark.parametrize("which", ["hook", "method", "hook of all modules"])
+@pytest.mark.parametrize("which", ["hook", "method", "hook of all modules", "hook before all modules"])
 def test_hooks_of_an_aggregation_run(make: Callable[[], MessagePassing], which: str) -> None:
     graphs, model = random_graphs(2, nodes=5, channels=3), Net(make())
     aggregation, handle = model.conv.aggr_module, None
     hook = lambda module, given, out: 2 * out if module is aggregation else None  # noqa: E731
+    before = lambda module, given: (2 * given[0], *given[1:]) if module is aggregation else None  # noqa: E731
     if which == "method":
         forward = aggregation.forward
         aggregation.forward = lambda *args, **kwargs: 2 * forward(*args, **kwargs)
+    elif which == "hook before all modules":
+        handle = register_module_forward_pre_hook(before)
     else:
         handle = aggregation.register_forward_hook(hook) if which == "hook" else register_module_forward_hook(hook)
     try:
@@ -82,6 +91,51 @@ def test_hooks_of_an_aggregation_run(make: Callable[[], MessagePassing], which: 
     finally:
         if handle is not None:
             handle.remove()
+
+
+@pytest.mark.filterwarnings("ignore")  # PyTorch's, of modules that have nothing to give a gradient to
+@pytest.mark.parametrize("make", [lambda: GINConv(nn.Linear(3, 4)), lambda: GraphConv(3, 4), lambda: SAGEConv(3, 4)])
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_backward_hooks_of_an_aggregation_run(make: Callable[[], MessagePassing], everywhere: bool) -> None:
+    batch, model = Batch.from_data_list(random_graphs(2, nodes=5, channels=3)), Net(nn.Sequential())
+    model.first, model.conv = nn.Linear(3, 3), make()
+    model.forward = lambda bag: bag.pool(bag.pool(bag.propagate(model.conv, model.first(bag.x)), "sum"), "sum")
+    aggregation = model.conv.aggr_module
+    hook = lambda module, given, out: (3 * given[0], *given[1:]) if module is aggregation else None  # noqa: E731
+    handle = register_module_full_backward_hook(hook) if everywhere else aggregation.register_full_backward_hook(hook)
+    try:
+        expected = torch.autograd.grad(model.conv(model.first(batch.x), batch.edge_index).sum(), model.first.weight)
+        for kind in ("full", "distinct"):
+            out = model(enfa.make_plan(batch.to_data_list(), Whole(), model, kind))
+            torch.testing.assert_close(torch.autograd.grad(out.sum(), model.first.weight), expected)
+    finally:
+        handle.remove()
+
+
+def test_a_conv_without_an_aggregation_has_a_method_for_it() -> None:
+    def half(inputs: Tensor, index: Tensor, ptr: Any = None, dim_size: int = 0) -> Tensor:
+        return torch.zeros(dim_size, inputs.shape[1]).index_add(0, index, inputs) / 2
+
+    graphs, model = random_graphs(2, nodes=5, channels=3), Net(GINConv(nn.Linear(3, 4), aggr=None))
+    model.conv.aggr_module, model.conv.aggregate = None, half
+    expected = torch.stack([model.conv(g.x, g.edge_index).sum(0) for g in graphs])
+    for kind in ("full", "distinct"):
+        torch.testing.assert_close(model(enfa.make_plan(graphs, Whole(), model, kind)), expected)
+
+
+@pytest.mark.parametrize("cls", [GATConv, GATv2Conv])
+def test_a_function_around_a_convs_own_runs(cls: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    forward = cls.forward
+
+    @functools.wraps(forward)
+    def twice(self: Any, *args: Any, **options: Any) -> Tensor:
+        return 2 * forward(self, *args, **options)
+
+    graphs, model = random_graphs(2, nodes=5, channels=3), Net(cls(3, 4, add_self_loops=False))
+    expected = 2 * torch.stack([model.conv(g.x, g.edge_index).sum(0) for g in graphs])
+    monkeypatch.setattr(cls, "forward", twice)
+    for kind in ("full", "distinct"):
+        torch.testing.assert_close(model(enfa.make_plan(graphs, Whole(), model, kind)), expected)
 
 
 @pytest.mark.parametrize("make", [lambda: GATConv(3, 4), lambda: GATv2Conv(3, 4, share_weights=True)])
@@ -411,6 +465,27 @@ def test_compiled_models_of_the_package_run_as_they_are(model: Any, in_place: bo
     expected.sum().backward()
     for a, b in zip(own.parameters(), other.parameters()):
         assert torch.equal(a.grad, b.grad)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_compiled_models_may_be_planned_in_several_threads() -> None:
+    """The compiler, which is kept out of all threads meanwhile, stayed out where the first one in was the first one out."""
+    graphs, first, second, calls = random_graphs(2, nodes=5, channels=3), Event(), Event(), []
+
+    def plan(begin: Callable[[], None]) -> None:
+        model = Net(GINConv(nn.Linear(3, 4)))
+        model.forward = lambda bag: begin() or Net.forward(model, bag)
+        model.compile(backend="eager")
+        enfa.make_plan(graphs, Whole(), model)
+
+    one = Thread(target=plan, args=(lambda: first.set() or second.wait(30) and None,))
+    other = Thread(target=plan, args=(lambda: second.set() or one.join(30),))
+    one.start()
+    assert first.wait(30)
+    other.start()
+    other.join(30)
+    torch.compile(lambda x: x + 1, backend=lambda graph, given: calls.append(graph) or graph.forward)(torch.ones(1))
+    assert len(calls) == 1 and not one.is_alive() and not other.is_alive()
 
 
 @pytest.mark.filterwarnings("ignore")

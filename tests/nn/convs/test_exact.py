@@ -134,7 +134,7 @@ class Reading(pyg.MessagePassing):
 
 
 DEGREES = torch.tensor([1, 4, 3, 2])
-FINITE_POWERS = torch_geometric.__version__ >= "2.8"  # before, PyG's gradients of powers of 0 are NaN
+FINITE_POWERS = tuple(map(int, torch_geometric.__version__.split(".")[:2])) >= (2, 8)  # before, PyG's gradients of powers of 0 are NaN
 EXACT: dict[str, Callable[[], str | nn.Module]] = {
     "sum": lambda: "sum",
     "mean": lambda: "mean",

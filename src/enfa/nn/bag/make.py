@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 
 from enfa.edits import Policy
 from enfa.edits.check import edits_by
+from enfa.edits.marks import marks_beside
 from enfa.graphs import GraphSet, check_graphs
 from enfa.graphs.attributes import graph_attributes
 from enfa.graphs.check import read_once
@@ -76,6 +77,7 @@ def make_plan(graphs: Sequence[Data], policy: Policy, model: nn.Module | Program
     program = program_of(model, checked, policy, attr)
     check_program(program, checked, edits, repr(policy))
     names = needing(graphs)
+    edits = marks_beside(edits, checked.x) if isinstance(model, Program) else edits
     made: Any = step_plan_of(numbered(checked, names), edits, program, kind, Bag)
     bag = attached(made, graphs, names)
     bag.y, bag.graph_attr = y, attr

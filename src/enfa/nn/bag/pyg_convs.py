@@ -66,7 +66,9 @@ def prepared(conv: MessagePassing, forward: Callable) -> Callable:
     check_exact(conv)
     if getattr(conv, "cached", False):
         raise ValueError(f"Expected {type(conv).__name__} with cached=False, because batches differ in their edges, got True")
-    if type(conv) in (GATConv, GATv2Conv) and isinstance(forward, MethodType):  # of a pair they compute the same linear twice
+    # of a pair they compute the same linear twice; a function around PyG's own asks nothing itself
+    own = isinstance(forward, MethodType) and forward.__func__.__globals__["__name__"] == type(conv).__module__
+    if type(conv) in (GATConv, GATv2Conv) and own:
         return _of_tensors(forward)
     if type(conv) is RGCNConv:
         forward = functools.partial(_by_relation, conv, forward.__self__)  # type: ignore[attr-defined]

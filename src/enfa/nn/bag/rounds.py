@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.module import _global_forward_hooks
+from torch.nn.modules import module as _of_all
 from torch_geometric.nn import FastRGCNConv, GINConv, GraphConv, MessagePassing, SAGEConv
 from torch_geometric.nn.aggr import MeanAggregation, SumAggregation
 
@@ -205,13 +205,17 @@ def _checked(conv: nn.Module, edges: Any) -> EdgeList:
 
 
 _HOOKS = ("_propagate_forward", "_message_forward", "_aggregate_forward", "_message_and_aggregate_forward")
+_MODULE_HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 
 
 def _changed(conv: MessagePassing) -> bool:
     """Whether hooks, or methods of this very conv or its aggregation, do something else than its class."""
     hooks = [getattr(conv, f"{name}{kind}", None) for name in _HOOKS for kind in ("_pre_hooks", "_hooks")]
     aggregation = conv.aggr_module
-    hooks += [aggregation._forward_pre_hooks, aggregation._forward_hooks, _global_forward_hooks]
+    if aggregation is None:  # it has a method of its own for it
+        return True
+    hooks += [getattr(aggregation, name) for name in _MODULE_HOOKS]
+    hooks += [getattr(_of_all, f"_global{name}") for name in _MODULE_HOOKS]
     own = ("message", "aggregate", "update", "message_and_aggregate", "propagate")
     return any(hooks) or any(name in vars(conv) for name in own) or "forward" in vars(aggregation)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
+from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
@@ -167,7 +168,29 @@ def traced(model: nn.Module, graphs: GraphSet, policy: Policy, graph_attr: dict[
 def _uncompiled(model: nn.Module) -> AbstractContextManager[Any]:
     """A compiler (``torch.compile``) keeps out of a pass that is only noted."""
     compiled = any(module._compiled_call_impl is not None or "_orig_mod" in module._modules for module in model.modules())
-    return torch.compiler.set_stance("force_eager") if compiled else nullcontext()
+    return _EAGER if compiled else nullcontext()
+
+
+class _Eager:
+    """The compiler's stance is that of all threads: the first one in sets it, the last one out sets it back."""
+
+    def __init__(self) -> None:
+        self.lock, self.within, self.stance = Lock(), 0, ExitStack()
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if not self.within:
+                self.stance.enter_context(torch.compiler.set_stance("force_eager"))
+            self.within += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self.lock:
+            self.within -= 1
+            if not self.within:
+                self.stance.close()
+
+
+_EAGER = _Eager()
 
 
 def _check_takes_a_bag(model: nn.Module, error: TypeError) -> None:

@@ -6,6 +6,7 @@ Each takes what PyG's function of that name takes, and is that function for anyt
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
@@ -95,7 +96,7 @@ def gcn_norm(
     column = isinstance(edge_weight, Rows) and edge_weight.number == EDGES and edge_weight.ndim == 1
     if edge_weight is not None and not column:
         raise TypeError(f"Expected edge_weight to be a column of edge attributes (bag.edge_attr[:, 0]), got {edge_weight!r}")
-    fill = 2.0 if improved else 1.0
+    fill = 2.0 if improved and (edge_weight is not None or _improves_without_weights()) else 1.0
     edges = edge_index.with_loops() if add_self_loops else edge_index
     degree = edges.degree(dtype, edge_weight, fill)
     factor = degree.pow(-0.5)
@@ -113,6 +114,12 @@ def gcn_norm(
         return found
 
     return edges, LinkValues((factor,), edge_weight is not None, edges.loops, make)
+
+
+@cache
+def _improves_without_weights() -> bool:
+    """PyG's versions differ: some add loops to what has no weights yet, and give all of them 1 afterwards."""
+    return float(gcn_conv.gcn_norm(torch.tensor([[0], [1]]), None, 2, improved=True)[1][-1]) > 0.6  # 2/3, or 1/2
 
 
 @instead_of(utils.degree)

@@ -17,6 +17,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load as tensors_of
 from safetensors.torch import save as bytes_of
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from enfa.atomic import write_atomically
 from enfa.edits import Policy, policy_from
@@ -31,6 +32,8 @@ _PARTS: dict[str, tuple[type, ...]] = {
     "enfa": (str,), "model": (str,), "arguments": (dict,), "policy": (dict, type(None)), "task": (dict, type(None)),
     "weights": (str,),
 }  # fmt: skip
+_PLAIN = str | int | float
+_OF_TRAINING = {"training", "momentum", "inplace"}
 _WEIGHTS = re.compile(r"weights-[0-9a-f]{16}\.safetensors")
 
 
@@ -74,9 +77,7 @@ class Saved:
         state = {name: value.detach().cpu().contiguous().clone() for name, value in self.state_dict().items()}
         made, changed = _made(said), "the model, which was changed after it was made"
         check_tensors(changed, state, made.state_dict())
-        for got, expected in zip(repr(self).splitlines(), repr(made).splitlines()):  # what has no weights: activations, rates
-            if got != expected:
-                raise ValueError(f"{changed}: Expected {expected.strip()!r}, got {got.strip()!r}")
+        _check_parts(changed, self, made)
         data = bytes_of(state)
         said["weights"] = f"weights-{hashlib.sha256(data).hexdigest()[:16]}.safetensors"
         folder = Path(folder)
@@ -88,6 +89,21 @@ class Saved:
         for old in folder.iterdir():
             if _WEIGHTS.fullmatch(old.name) and old.name != said["weights"]:
                 old.unlink(missing_ok=True)
+
+
+def _check_parts(where: str, model: nn.Module, made: nn.Module) -> None:
+    """What has no weights: activations, rates, settings. What only training reads of a norm may have changed."""
+    got, expected = dict(model.named_modules()), dict(made.named_modules())
+    for name in {**expected, **got}:
+        one, other, at = got.get(name), expected.get(name), name or "the model"
+        norms = isinstance(one, _BatchNorm) and isinstance(other, _BatchNorm)  # SyncBatchNorm, of several processes
+        if type(one) is not type(other) and not norms:
+            kinds = [type(part).__name__ if part is not None else "none" for part in (other, one)]
+            raise ValueError(f"{where}: Expected {kinds[0]} as {at}, got {kinds[1]}")
+        new, old = vars(one), vars(other)
+        for key in (new.keys() & old.keys()) - _OF_TRAINING:
+            if not key.startswith("_") and isinstance(old[key], _PLAIN | None) and new[key] != old[key]:
+                raise ValueError(f"{where}: Expected {key}={old[key]!r} in {at}, got {new[key]!r}")
 
 
 def described(policy: Policy) -> dict[str, Any]:
