@@ -69,6 +69,7 @@ _W = WIDTH
 _DEGREES = torch.tensor([1, 4, 4, 2, 1])
 CASES = [
     Case("SimpleConv", lambda: pyg.SimpleConv(aggr="mean", combine_root="cat")),
+    Case("SimpleConv", lambda: pyg.SimpleConv(combine_root="self_loop"), note="combine_root='self_loop'"),
     Case("GCNConv", lambda: pyg.GCNConv(_W, _W)),
     Case("GCNConv", lambda: pyg.GCNConv(_W, _W, improved=True), note="improved=True"),
     Case("GCNConv", lambda: pyg.GCNConv(_W, _W, improved=True), _weight, "improved=True, with edge_weight"),

@@ -11,6 +11,7 @@ import torch
 from programs import layers
 
 import enfa
+from enfa.edits.edits import Edits
 from enfa.testing import assert_same_as_full, random_graph, random_graphs
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "custom_policy.py"
@@ -83,6 +84,31 @@ def test_numbers_may_come_from_arrays():
     one = S().mark_node(torch.tensor(2), 1.0).keep_nodes(np.arange(3)).rooted_at(np.int32(2)).delete_edge(torch.tensor(1))
     assert (one.nodes, one.kept, one.root, one.edges) == ([(2, 1)], [0, 1, 2], (2,), [(1, -1)])
     assert {type(v) for v in (*one.nodes[0], *one.kept, *one.root, *one.edges[0])} == {int}
+
+
+def test_a_mask_is_no_list_of_nodes():
+    """It was read as nodes 0 and 1."""
+    mask = np.array([False, False, True])
+    for given in (mask, torch.from_numpy(mask), mask.tolist()):
+        with pytest.raises(ValueError, match=r"^Expected node to be an integer, got .*: of a mask take the numbers"):
+            S().keep_nodes(given)
+    with pytest.raises(ValueError, match=r"^Expected node to hold integers, got a mask of true and false"):
+        Edits.build(np.ones(3, np.int64), node=(np.ones(3, np.int64), mask, np.ones(3, np.int64)))
+    assert S().mark_node(2, True).nodes == [(2, 1)]
+
+
+def test_a_policy_may_know_graphs_by_their_positions():
+    """When a model is traced, too, for which the smallest graph is taken."""
+    asked = []
+
+    class Known(enfa.Policy):
+        def bag(self, graph):
+            asked.append((graph.position, graph.num_nodes))
+            yield S().mark_node((8, 4, 2)[graph.position])
+
+    graphs = [random_graph(size, 2.0, channels=1, seed=1) for size in (9, 5, 3)]
+    enfa.make_plan(graphs, Known(), enfa.DSGNN(1, 4, 2, num_layers=1))
+    assert set(asked) == {(0, 9), (1, 5), (2, 3)} and len(asked) == 4
 
 
 def test_what_a_subgraph_keeps_and_its_root_are_said_once():

@@ -171,7 +171,7 @@ def test_a_length_that_promises_more_graphs_than_there_are() -> None:
         def __getitem__(self, number: int) -> Data:
             return [GOOD, GOOD][number]
 
-    with pytest.raises(ValueError, match="^Expected 3 graphs, as their length says, got no graph 2 "):
+    with pytest.raises(ValueError, match=r"^Expected 3 graphs, as their length says, got no graph 2 "):
         check_graphs(Short())
 
 

@@ -86,7 +86,7 @@ def test_unsigned_labels_become_signed_ones_that_hold_them(dtype: torch.dtype, t
 
 def test_labels_beyond_signed_integers_are_refused() -> None:
     y = torch.tensor([-1]).view(torch.uint64)
-    with pytest.raises(TypeError, match="graph 1: Expected 'y' of a type that files hold, got a tensor of torch.uint64"):
+    with pytest.raises(TypeError, match=r"graph 1: Expected 'y' of a type that files hold, got a tensor of torch\.uint64"):
         labels(_graphs(1, y))
 
 

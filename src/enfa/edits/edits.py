@@ -112,8 +112,8 @@ class Edits:
             sizes = np.zeros(total, np.int64)
             if triple is None:
                 return _count_ptr(sizes), np.zeros(0, np.int64), np.zeros(0, np.int64)
-            sizes[made] = of_each(f"{what} count", integers(f"{what} count", triple[0]))
-            return _count_ptr(sizes), integers(what, triple[1]), integers(f"{what} value", triple[2])
+            sizes[made] = of_each(f"{what} count", integers(f"{what} count", triple[0], bools=True))
+            return _count_ptr(sizes), integers(what, triple[1]), integers(f"{what} value", triple[2], bools=True)
 
         if keeps is not None:
             of_policy, keeps = keeps, np.zeros(total, bool)

@@ -39,7 +39,7 @@ class Subgraph:
         self.root: tuple[int, ...] = ()
 
     def mark_node(self, node: int, mark: int = 1) -> Subgraph:
-        self.nodes.append((integer("node", node), integer("mark", mark)))
+        self.nodes.append((integer("node", node), integer("mark", mark, bools=True)))
         return self
 
     def delete_node(self, node: int) -> Subgraph:
@@ -54,7 +54,7 @@ class Subgraph:
 
     def mark_edge(self, edge: int, mark: int = 1) -> Subgraph:
         """``edge`` is a column of edge_index: one direction."""
-        self.edges.append((integer("edge", edge), integer("mark", mark)))
+        self.edges.append((integer("edge", edge), integer("mark", mark, bools=True)))
         return self
 
     def delete_edge(self, edge: int) -> Subgraph:

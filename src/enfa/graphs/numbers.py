@@ -32,8 +32,10 @@ def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
     raise ValueError(f"Expected {name} to be an integer >= {least}{limit}, got {value!r}")
 
 
-def integer(name: str, value: Any) -> int:
-    """``value`` as an int, where nothing is lost by that: 2.0 is 2, and 1.5 is refused."""
+def integer(name: str, value: Any, bools: bool = False) -> int:
+    """``value`` as an int, where nothing is lost by that: 2.0 is 2, and 1.5 is refused. ``bools``: True may stand for 1."""
+    if not bools and (isinstance(value, bool) or str(getattr(value, "dtype", "")).endswith("bool")):
+        raise ValueError(f"Expected {name} to be an integer, got {value!r}: of a mask take the numbers, mask.nonzero()")
     try:
         if int(value) == value:
             return int(value)
@@ -42,11 +44,13 @@ def integer(name: str, value: Any) -> int:
     raise ValueError(f"Expected {name} to be an integer, got {value!r}")
 
 
-def integers(name: str, values: Any) -> np.ndarray:
+def integers(name: str, values: Any, bools: bool = False) -> np.ndarray:
     """The same of an array, as int64."""
     array = np.asarray(values)
-    if array.dtype.kind in "iub":
+    if array.dtype.kind in "iub" and (bools or array.dtype.kind != "b"):
         return array.astype(np.int64, copy=False)
+    if array.dtype.kind == "b" and array.size:
+        raise ValueError(f"Expected {name} to hold integers, got a mask of true and false: take the numbers, mask.nonzero()[0]")
     with np.errstate(invalid="ignore"):
         found = array.astype(np.int64)
     if not np.array_equal(found, array):

@@ -478,7 +478,7 @@ def test_compiled_models_may_be_planned_in_several_threads() -> None:
         model.compile(backend="eager")
         enfa.make_plan(graphs, Whole(), model)
 
-    one = Thread(target=plan, args=(lambda: first.set() or second.wait(30) and None,))
+    one = Thread(target=plan, args=(lambda: first.set() or (second.wait(30) and None),))
     other = Thread(target=plan, args=(lambda: second.set() or one.join(30),))
     one.start()
     assert first.wait(30)

@@ -134,7 +134,8 @@ class Reading(pyg.MessagePassing):
 
 
 DEGREES = torch.tensor([1, 4, 3, 2])
-FINITE_POWERS = tuple(map(int, torch_geometric.__version__.split(".")[:2])) >= (2, 8)  # before, PyG's gradients of powers of 0 are NaN
+# before, PyG's gradients of powers of 0 are NaN
+FINITE_POWERS = tuple(map(int, torch_geometric.__version__.split(".")[:2])) >= (2, 8)
 EXACT: dict[str, Callable[[], str | nn.Module]] = {
     "sum": lambda: "sum",
     "mean": lambda: "mean",

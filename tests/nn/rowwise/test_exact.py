@@ -160,3 +160,21 @@ def test_sync_batch_norm_over_processes_is_refused() -> None:
     h = rows_of(small_bag(), values(ROWS, 4))
     with pytest.raises(TypeError, match=r"enfa\.CountedBatchNorm instead of SyncBatchNorm"):
         SyncBatchNorm.apply(h, None, None, None, None, 1e-5, 0.1, None, 2)
+
+
+@pytest.mark.parametrize("affine", [True, False])
+def test_a_norm_may_be_used_in_evaluation_and_then_in_training_before_gradients_are_asked_for(affine: bool) -> None:
+    """As consistency losses do. What evaluation has read is replaced by then."""
+    bag, norm = shared_bag(), nn.BatchNorm1d(4, affine=affine).double()
+    copies = bag.tables[0].copies
+    x = values(len(copies), 4, seed=3).requires_grad_()
+    every = x.detach().repeat_interleave(copies, 0).requires_grad_()
+    mean, var = norm.running_mean.clone(), norm.running_var.clone()
+    evaluated = norm.eval()(rows_of(bag, x)).value
+    norm.train()(rows_of(bag, x))
+    expected = nn.functional.batch_norm(every, mean, var, norm.weight, norm.bias)
+    weights = values(len(copies), 4, seed=4)
+    (evaluated * weights).sum().backward()
+    (expected * (weights / copies[:, None]).repeat_interleave(copies, 0)).sum().backward()
+    found = torch.zeros_like(x).index_add(0, torch.arange(len(copies)).repeat_interleave(copies), every.grad)
+    torch.testing.assert_close(x.grad, found)

@@ -14,7 +14,7 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from torch import Tensor, nn
-from torch_geometric.nn import GATConv, GATv2Conv, MessagePassing, RGCNConv
+from torch_geometric.nn import GATConv, GATv2Conv, MessagePassing, RGCNConv, SimpleConv
 
 from enfa.nn.bag.edges import EdgeList
 from enfa.nn.convs.exact import check_exact
@@ -66,9 +66,9 @@ def prepared(conv: MessagePassing, forward: Callable) -> Callable:
     check_exact(conv)
     if getattr(conv, "cached", False):
         raise ValueError(f"Expected {type(conv).__name__} with cached=False, because batches differ in their edges, got True")
-    # of a pair they compute the same linear twice; a function around PyG's own asks nothing itself
-    own = isinstance(forward, MethodType) and forward.__func__.__globals__["__name__"] == type(conv).__module__
-    if type(conv) in (GATConv, GATv2Conv) and own:
+    # of a pair GATConv computes one linear twice, and SimpleConv refuses it; a function around PyG's own asks nothing itself
+    asks = type(conv) in (GATConv, GATv2Conv) or (type(conv) is SimpleConv and conv.combine_root == "self_loop")
+    if asks and isinstance(forward, MethodType) and forward.__func__.__globals__["__name__"] == type(conv).__module__:
         return _of_tensors(forward)
     if type(conv) is RGCNConv:
         forward = functools.partial(_by_relation, conv, forward.__self__)  # type: ignore[attr-defined]

@@ -215,7 +215,9 @@ def _changed(conv: MessagePassing) -> bool:
     if aggregation is None:  # it has a method of its own for it
         return True
     hooks += [getattr(aggregation, name) for name in _MODULE_HOOKS]
-    hooks += [getattr(_of_all, f"_global{name}") for name in _MODULE_HOOKS]
+    for name in _MODULE_HOOKS:  # tracing has one of its own, which changes nothing
+        of_all = getattr(_of_all, f"_global{name}").values()
+        hooks += [hook for hook in of_all if getattr(hook, "__module__", "") != "enfa.nn.bag.trace"]
     own = ("message", "aggregate", "update", "message_and_aggregate", "propagate")
     return any(hooks) or any(name in vars(conv) for name in own) or "forward" in vars(aggregation)
 

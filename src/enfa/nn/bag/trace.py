@@ -87,7 +87,7 @@ def _small(graphs: GraphSet, place: int | None = None) -> tuple[GraphSet, int]:
     nodes, edges = np.diff(graphs.node_ptr), np.diff(graphs.edge_ptr)
     if place is None:
         place = int(np.lexsort((nodes, nodes < FEW, nodes < 1, edges < 1))[0])
-    one = graphs.subset([place])
+    one = replace(graphs.subset([place]), first=graphs.first + place)  # by which a policy may know it
     if one.num_nodes <= LARGEST:
         return one, place
     inside = np.zeros(one.num_nodes, bool)

@@ -39,6 +39,8 @@ def counted_batch_norm(
         input.bag.note_counts(training)
     if not training:
         settle_norms(running_mean)
+        if torch.is_grad_enabled() and running_mean is not None and running_var is not None:
+            running_mean, running_var = running_mean.clone(), running_var.clone()  # gradients need them as they are now
         return input.of(F.batch_norm(input.value, running_mean, running_var, weight, bias, False, momentum, eps))
     running = None if running_mean is None or running_var is None else (running_mean, running_var, None, momentum)
     return _normed(input, weight, bias, eps, running)

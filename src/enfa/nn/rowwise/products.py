@@ -105,6 +105,8 @@ def looked_up(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str
         raise refuse(func, "without num_classes counts what all rows have", "give num_classes")
     if given.get("scale_grad_by_freq"):
         raise refuse(func, "with scale_grad_by_freq=True counts rows", "leave it out")
+    if rows.number >= 0 and (given.get("max_norm") is not None or given.get("sparse")):
+        rows.bag.note_counts(True)  # which rows there are decides on what is shortened, and what an optimiser looks at
     if name == "embedding_bag" and (rows.ndim != 2 or given.get("offsets") is not None):
         raise refuse(func, "with offsets, or of one axis, adds rows up", "give Rows [rows, columns]")
     if not isinstance(given.get("per_sample_weights"), (Rows, type(None))):
