@@ -271,6 +271,13 @@ def test_samplers_of_ones_own_are_refused(compiled: CompiledDataset, option: str
         enfa.DataLoader(compiled, 5, **{option: weighted})
 
 
+def test_a_part_of_a_dataset_is_named_by_its_graphs(compiled: CompiledDataset) -> None:
+    part = torch.utils.data.Subset(compiled, [0, 1])
+    with pytest.raises(TypeError, match=r"got a Subset of it: pass subset\.dataset, and graphs=subset\.indices$"):
+        enfa.DataLoader(part, 5)
+    assert len(list(enfa.DataLoader(part.dataset, 1, graphs=part.indices))) == 2
+
+
 def test_a_generator_that_would_draw_no_order_is_refused(compiled: CompiledDataset) -> None:
     generator = torch.Generator()
     with pytest.raises(TypeError, match="Expected seed="):

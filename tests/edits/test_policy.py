@@ -97,6 +97,15 @@ def test_a_mask_is_no_list_of_nodes():
     assert S().mark_node(2, True).nodes == [(2, 1)]
 
 
+def test_what_a_policy_sees_of_a_graph_is_said():
+    class Chemist(enfa.Policy):
+        def bag(self, graph):
+            return [S().mark_node(v) for v in range(graph.num_nodes) if graph.x[v, 0] > 0]
+
+    with pytest.raises(AttributeError, match=r"^Expected a policy to read position, num_nodes or edge_index of a graph, got 'x'"):
+        enfa.make_plan([random_graph(3)], Chemist(), layers(1))
+
+
 def test_a_policy_may_know_graphs_by_their_positions():
     """When a model is traced, too, for which the smallest graph is taken."""
     asked = []

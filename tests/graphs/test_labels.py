@@ -90,6 +90,17 @@ def test_labels_beyond_signed_integers_are_refused() -> None:
         labels(_graphs(1, y))
 
 
+def test_axes_of_labels_are_kept() -> None:
+    graphs = _graphs(torch.ones(1, 3, 2), torch.zeros(1, 3, 2))
+    assert labels(graphs).shape == (2, 3, 2)
+    compiled = enfa.compile(graphs, enfa.NodeMarking(), layers(1), progress=False)
+    assert compiled[[1]].y.shape == (1, 3, 2) and enfa.make_plan(graphs, enfa.NodeMarking(), layers(1)).y.shape == (2, 3, 2)
+    with pytest.raises(ValueError, match=r"graph 1: Expected 'y' of shape \[1, 2\], got \[2, 2\]$"):
+        labels(_graphs(torch.ones(1, 2), torch.ones(2, 2)))
+    with pytest.raises(ValueError, match=r"graph 0: Expected 'y' of shape \[1, 2\], got \[5, 2\]; labels of nodes are set as"):
+        labels([graph for graph in _graphs(*[torch.ones(5, 2)] * 3) if graph.num_nodes == 5])
+
+
 def test_bfloat16_labels_become_float32_which_holds_them(tmp_path: Path) -> None:
     y = torch.tensor([1.5], dtype=torch.bfloat16)
     compiled = enfa.compile(_graphs(y, y), enfa.NodeMarking(), layers(1), tmp_path, progress=False)

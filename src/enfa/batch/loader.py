@@ -96,6 +96,8 @@ class DataLoader(torch.utils.data.DataLoader):
         score: np.ndarray | None = None,
         **options: Any,
     ) -> None:
+        if isinstance(compiled, torch.utils.data.Subset) and isinstance(compiled.dataset, Compiled):
+            raise TypeError("Expected a compiled dataset, got a Subset of it: pass subset.dataset, and graphs=subset.indices")
         if not isinstance(compiled, Compiled):
             raise TypeError(
                 f"Expected what enfa.compile(graphs, policy, model) returns, or an enfa.ShardedDataset of what it wrote, got "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,14 @@ class GraphView:
     position: int
     num_nodes: int
     edge_index: np.ndarray  # int64 [2, edges]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # copying and pickling ask
+            raise AttributeError(name)
+        raise AttributeError(
+            f"Expected a policy to read position, num_nodes or edge_index of a graph, got {name!r}: policies see no features; "
+            f"what belongs to each graph can be looked up by its position"
+        )
 
 
 class Subgraph:

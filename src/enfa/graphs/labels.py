@@ -13,7 +13,8 @@ __all__ = ["added_labels", "checked_labels", "in_type_of", "labels", "labels_of_
 
 
 def labels(graphs: Sequence[Data], first: int = 0, stored: bool = True) -> Tensor | None:
-    """``y`` of all graphs, stacked: [G] for single values, [G, T] for rows of T; None if no graph has any.
+    """``y`` of all graphs, stacked: [G] for single values, [G, T] for rows of T, or [1, T]; what is [1, ...] otherwise becomes
+    [G, ...]. None if no graph has any.
 
     ``first``: the place of graph 0 in its dataset; ``stored``: only of types that files hold.
     """
@@ -29,12 +30,13 @@ def labels(graphs: Sequence[Data], first: int = 0, stored: bool = True) -> Tenso
             f"{first + lacking.index(True)}"
         )
     tensors = [_tensor(y, position, stored) for position, y in enumerate(ys, first)]
-    flat = [y.reshape(1, -1) if y.ndim != 2 or y.shape[0] != 1 else y for y in tensors]
+    flat = [y.reshape(1, -1) if y.ndim < 2 else y for y in tensors]
     for position, y in enumerate(flat, first):
-        if y.shape != flat[0].shape:
+        if y.shape[0] != 1 or y.shape != flat[0].shape:
             nodes = all(len(y) == graph.num_nodes for graph, y in zip(graphs, tensors) if y.ndim)
             instead = "; labels of nodes are set as node_y of the compiled dataset, of graphs without 'y'" if nodes else ""
-            raise ValueError(f"graph {position}: Expected 'y' of shape {list(flat[0].shape)}, got {list(y.shape)}{instead}")
+            wanted = [1, *flat[0].shape[1:]]
+            raise ValueError(f"graph {position}: Expected 'y' of shape {wanted}, got {list(y.shape)}{instead}")
     stacked = torch.cat(flat)
     return stacked[:, 0] if all(y.numel() == 1 and y.ndim < 2 for y in tensors) else stacked
 

@@ -16,9 +16,11 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from torch_geometric.nn import MLP, GINConv
 
+import enfa
 from enfa.edits import NodeMarking
 from enfa.nn.bag import Rows, make_plan
 from enfa.nn.rowwise.sharing import sharers
+from enfa.testing import random_graphs
 
 REFUSAL = "plans would give different results"
 
@@ -297,3 +299,27 @@ def test_two_threads_with_two_models() -> None:
 def _pass(model: nn.Module, bag) -> list[Tensor]:
     out = model(bag)
     return [out, *torch.autograd.grad(out.square().sum(), list(model.parameters()), allow_unused=True, materialize_grads=True)]
+
+
+def test_the_number_of_rows_of_another_table_of_their_kind_is_theirs() -> None:
+    """Attention is written so: the number is that of the queries, before or after a conv."""
+
+    class Heads(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.head = GINConv(nn.Linear(4, 8)), nn.Linear(8, 1)
+
+        def forward(self, bag: enfa.Bag) -> torch.Tensor:
+            h = torch.cat([bag.x, bag.mark], 1)
+            q = bag.propagate(self.conv, h).view(h.size(0), 2, 4)
+            return self.head(bag.pool(bag.pool((q.softmax(-1) * q).flatten(1), "sum"), "mean"))
+
+    enfa.testing.assert_same_as_full(Heads(), enfa.NodeMarking(), random_graphs(4, nodes=8, channels=3))
+
+    class Mixed(Heads):
+        def forward(self, bag: enfa.Bag) -> torch.Tensor:
+            nodes = bag.across(bag.x, "sum")
+            return bag.pool(bag.pool(bag.x.view(nodes.size(0), 3), "sum"), "mean")
+
+    with pytest.raises(TypeError, match="changes the axis of the rows"):
+        enfa.make_plan(random_graphs(4, nodes=8, channels=3), enfa.NodeMarking(), Mixed())

@@ -12,7 +12,7 @@ from enfa.nn.rowwise.arguments import aligned, bound, made, named, only_input, p
 from enfa.nn.rowwise.elementwise import PARTIAL, elementwise
 from enfa.nn.rowwise.held import HeldColumns, held_back
 from enfa.nn.rowwise.refusal import refuse
-from enfa.nn.rowwise.rows import Rows
+from enfa.nn.rowwise.rows import RowCount, Rows
 
 __all__ = ["AXES", "REDUCTIONS", "reduced_axes"]
 
@@ -64,6 +64,14 @@ def along(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, An
     return made(func, rows, found)
 
 
+def _as_many(count: Any, rows: Rows) -> bool:
+    """Whether it is the number of rows of a table that has as many in the conventional model, whatever it has here."""
+    if not isinstance(count, RowCount) or count.table[0] != id(rows.bag):
+        return False
+    number, steps = count.table[1], rows.bag.program.steps
+    return number >= 0 and rows.number >= 0 and steps[number].kind == rows.kind
+
+
 def reshaped(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """In row-major order each row stays by itself if there are as many rows as before."""
     given = bound("input *shape", args, kwargs)
@@ -71,7 +79,8 @@ def reshaped(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str,
     shape, was = list(given.get("shape", ())), rows.value.shape
     if not shape or any(not isinstance(n, int) for n in shape):
         raise refuse(func, f"to {shape} is no shape of Rows")
-    shape = list(map(int.__index__, shape))  # plain numbers, instead of the number of rows, which refuses to be compared
+    first = was[0] if _as_many(shape[0], rows) else shape[0]
+    shape = [int.__index__(n) for n in (first, *shape[1:])]  # plain numbers, instead of the number of rows, which refuses to be compared
     if shape[0] == -1 and math.prod(shape[1:]) == math.prod(was[1:]):
         shape[0] = was[0]
     if shape[0] != was[0]:
