@@ -80,7 +80,8 @@ def reshaped(func: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str,
     if not shape or any(not isinstance(n, int) for n in shape):
         raise refuse(func, f"to {shape} is no shape of Rows")
     first = was[0] if _as_many(shape[0], rows) else shape[0]
-    shape = [int.__index__(n) for n in (first, *shape[1:])]  # plain numbers, instead of the number of rows, which refuses to be compared
+    # plain numbers, instead of the number of rows, which refuses to be compared
+    shape = [int.__index__(n) for n in (first, *shape[1:])]
     if shape[0] == -1 and math.prod(shape[1:]) == math.prod(was[1:]):
         shape[0] = was[0]
     if shape[0] != was[0]:
