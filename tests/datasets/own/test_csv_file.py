@@ -112,20 +112,6 @@ def test_refuses(tmp_path: Path, options: dict[str, object], message: str) -> No
         from_csv(path, **options)  # type: ignore[arg-type]
 
 
-def test_scores_that_are_not_defined_are_refused_before_training(tmp_path: Path) -> None:
-    part = ["train"] * 10 + ["valid"] * 10 + ["test"] * 10
-    path = write(tmp_path, "smiles,y,part", *(f"{text},{k % 2 * (k < 20)},{part[k]}" for k, text in enumerate(CHAINS)))
-    with pytest.raises(
-        ValueError, match="a yes and a no among the 10 molecules to test on, without which rocauc is not defined"
-    ):
-        from_csv(path, targets=["y"], split="column:part")
-    assert len(from_csv(path, targets=["y"], split="column:part", metric="accuracy")) == 30
-    part[10:20] = ["train"] * 9 + ["valid"]
-    path = write(tmp_path, "smiles,y,part", *(f"{text},{k % 2},{part[k]}" for k, text in enumerate(CHAINS)))
-    with pytest.raises(ValueError, match="a yes and a no among the 1 molecule to validate on, without which"):
-        from_csv(path, targets=["y"], split="column:part")
-
-
 def test_the_column_of_molecules_is_asked_for(tmp_path: Path) -> None:
     path = write(tmp_path, "structure,y", *(f"{text},{k % 2}" for k, text in enumerate(CHAINS)))
     with pytest.raises(ValueError, match="one of structure, y, got none; molecules seem to stand in structure"):

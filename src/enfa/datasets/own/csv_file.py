@@ -14,6 +14,7 @@ from enfa.datasets.molecules import ATOM_CHANNELS, BOND_CHANNELS, elements_of
 from enfa.datasets.own.bad import BadRow, BadRows, reasons
 from enfa.datasets.own.graphs import joined
 from enfa.datasets.own.labels import Asked, Labels, read_labels
+from enfa.datasets.own.learnable import check_scored, check_trained
 from enfa.datasets.own.molecule_rows import read_molecules, smiles_column
 from enfa.datasets.own.split import at_random, by_scaffold, column_of, part_of
 from enfa.datasets.own.table import Table, listed, read_table
@@ -156,21 +157,11 @@ def _benchmark(path: Path, found: CsvMolecules, metric: Metric | None) -> Benchm
             raise ValueError(f"{path}: the metric {metric} is for yes/no tasks and classes, got numbers")
     elif metric in REGRESSION:
         raise ValueError(f"{path}: the metric {metric} is for numbers, got a classification task")
+    else:
+        check_trained(path, labels.targets, y[splits["train"]], labels.classes)
     data = assemble(
         path.stem, joined(str(path), found.graphs), y, metric=metric, num_outputs=len(labels.classes or labels.targets),
         in_channels=ATOM_CHANNELS, edge_channels=BOND_CHANNELS, splits=splits, targets=labels.targets, mean=mean, std=std,
     )  # fmt: skip
-    if data.task == "binary" and data.metric != "accuracy":
-        _check_both(path, data)
+    check_scored(path, data)
     return replace(data, classes=labels.classes, elements=elements_of([found.graphs[k] for k in splits["train"]]))
-
-
-def _check_both(path: Path, data: Benchmark) -> None:
-    """Before an epoch is spent: ROC-AUC and average precision need a yes and a no among the molecules they are taken of."""
-    for part, verb in (("valid", "validate"), ("test", "test")):
-        y = data.labels[data.split()[part]]
-        if not ((y == 1).any(axis=0) & (y == 0).any(axis=0)).any():
-            raise ValueError(
-                f"{path}: Expected a yes and a no among the {len(y)} molecule{'s' * (len(y) != 1)} to {verb} on, without which "
-                f"{data.metric} is not defined, got one of the two: use another split, more molecules, or metric=accuracy"
-            )
