@@ -39,6 +39,21 @@ def test_the_one_other_column_is_the_target(tmp_path: Path) -> None:
     assert data.only("kind") is data
 
 
+def test_a_single_target_may_be_given_by_its_name(tmp_path: Path) -> None:
+    path = write(tmp_path, "smiles,logp,other", *(f"{text},{k / 7},{k / 3}" for k, text in enumerate(CHAINS)))
+    assert from_csv(path, targets="logp").targets == ("logp",)
+    with pytest.raises(ValueError, match=r"Expected a column 'log', got smiles, logp, other \(did you mean 'logp'\?\)"):
+        from_csv(path, targets="log")
+
+
+def test_a_column_of_parts_has_all_three(tmp_path: Path) -> None:
+    parts = ["Train", "TEST", "training"]
+    path = write(tmp_path, "smiles,y,part", *(f"{text},{k / 7},{parts[k % 3]}" for k, text in enumerate(CHAINS)))
+    said = r"m.csv: Expected some molecules with valid in the column 'part' \(as valid, val, validation\), got none$"
+    with pytest.raises(ValueError, match=said):
+        from_csv(path, targets="y", split="column:part")
+
+
 def test_tasks_with_blanks(tmp_path: Path) -> None:
     rows = [f"{text},{k % 2},{(k // 2) % 2 if k % 5 else ''}" for k, text in enumerate(CHAINS)]
     told: list[object] = []
