@@ -1,5 +1,6 @@
 """Bad input: one clear line, exit code 2, no traceback, nothing overwritten."""
 
+import gzip
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -70,6 +71,22 @@ def test_a_table_where_graphs_are_wanted(tmp_path: Path) -> None:
     for name in ("m.csv", "m.tsv"):
         (tmp_path / name).write_text("smiles\tactive\nCC\t1\n")
         refused(tmp_path, "enfa convert makes an .npz file of it", "inspect", tmp_path / name)
+        given = ("power", tmp_path / name, "--policy", "node_marking")
+        refused(tmp_path, "enfa convert makes an .npz file of it", *given)
+
+
+@pytest.mark.parametrize(("name", "said"), [
+    ("m.csv.gz", "is not YAML: "), ("m.smi", "Expected 'setting: value' lines, got str"), ("m", "got str"),
+])  # fmt: skip
+def test_a_table_of_another_name(tmp_path: Path, name: str, said: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(b"smiles,y\nCC,1\n") if name.endswith("gz") else b"CC\nCCO\n")
+    refused(tmp_path, said, "train", path)
+    refused(tmp_path, "(a table of molecules ends in .csv or .tsv, a file of graphs in .npz)", "train", path)
+    yaml_file = tmp_path / "m.yaml"
+    yaml_file.write_text("CC")
+    result = CliRunner().invoke(app, ["train", str(yaml_file)])
+    assert "got str" in result.stderr and ".csv or .tsv" not in result.stderr
 
 
 def test_missing_dataset(tmp_path: Path, write: Callable[..., Path]) -> None:
@@ -253,6 +270,8 @@ def test_predictions_are_not_overwritten(tmp_path: Path, write: Callable[..., Pa
     # what is read is missed first, whatever stands where the predictions are to go
     refused(tmp_path, "There is no checkpoint", "predict", tmp_path / "no.ckpt", tmp_path / "no.npz", "--out", out)
     refused(tmp_path, "There is no input file", "predict", last, tmp_path / "no.npz", "--out", out)
+    said = "There is no input file CCO: Expected a .csv file with a column smiles"
+    refused(tmp_path, said, "predict", last, "CCO", "--out", tmp_path / "q.csv")
     folder = "Expected --out to be a file, got the folder"
     refused(tmp_path, folder, "predict", last, tmp_path / "d.npz", "--out", tmp_path, "--force")
     write_npz(tmp_path / "more.npz", node_label=np.arange(90) % 4)

@@ -74,6 +74,8 @@ def test_refuses(capfd: pytest.CaptureFixture[str]) -> None:
         from_smiles([""])
     with pytest.raises(TypeError, match="a list of SMILES strings, got the string 'CCO'"):
         from_smiles("CCO")
+    with pytest.raises(TypeError, match=r"^Expected a SMILES string at position 1, got None$"):
+        from_smiles(["C", None])  # type: ignore[list-item]
     with pytest.raises(ValueError, match="a label for each of 2 SMILES strings, got 1"):
         from_smiles(["C", "CC"], y=[0])
     assert capfd.readouterr().err == "", "rdkit's own complaints are kept quiet"

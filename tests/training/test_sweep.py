@@ -57,7 +57,7 @@ def test_sweep_repeats_nothing(tmp_path: Path, config_file: Callable[..., Path])
 def test_columns_to_learn_are_named_as_for_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("rdkit", reason="rdkit is not installed")
     monkeypatch.chdir(tmp_path)
-    Path("m.csv").write_text("smiles,long,mass,even\n" + "".join(f"{'C' * n},{n}.5,0.5,{n % 2}\n" for n in range(1, 41)))
+    Path("m.csv").write_text("smiles,long,mass,even\n" + "".join(f"{'C' * n},{n}.5,{n / 8},{n % 2}\n" for n in range(1, 41)))
     small = ["epochs=1", "num_layers=1", "hidden_channels=4", "accelerator=cpu", "threads=1", "--no-progress"]
     command = ["sweep", "m.csv", *small, "--results", "r"]
     result = CliRunner().invoke(app, [*command, "--target", "long", "--target", "mass"])

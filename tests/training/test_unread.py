@@ -3,12 +3,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from enfa.cli.app import app
+from enfa.datasets import from_npz
 from enfa.training import Config
-from enfa.training.unread import unread_edges
+from enfa.training.unread import unlearnt_classes, unread_edges
 
 pytest.importorskip("lightning", reason="training needs the extra enfa[train]")
 
@@ -46,6 +48,28 @@ def test_converted_molecules(tmp_path: Path) -> None:
     shards = ["--layers", 1, "--workers", 1, "--out"]
     assert SAID.format("--conv ", "--conv ") in said("compile", file, *shards, tmp_path / "a")[1]
     assert said("compile", file, "--conv", "gine", *shards, tmp_path / "b")[1] == ""
+
+
+def test_a_class_that_is_not_trained_on(tmp_path: Path) -> None:
+    pytest.importorskip("rdkit", reason="rdkit is not installed")
+    table = tmp_path / "m.csv"
+    table.write_text("smiles,colour,part\n" + "".join(
+        f"{'C' * (k % 7 + 2)}O,{('red', 'blue', 'green')[k // 10]},{'train' if k < 20 else ('valid', 'test')[k % 2]}\n"
+        for k in range(30)
+    ))  # fmt: skip
+    words = ["train", str(table), "--target", "colour", "--split", "column:part", "--ensemble", "2", f"out={tmp_path}"]
+    result = CliRunner().invoke(app, [*words, *SETTINGS, "--no-progress"])
+    said = f"{table} has no molecule of the class 'green' to train on: the model cannot learn to predict 'green'.\n"
+    assert result.exit_code == 0 and result.stderr == said, result.output
+
+
+def test_classes_by_name_and_by_number(make_npz: Callable[..., Path]) -> None:
+    y = np.arange(40) % 4
+    data = from_npz(make_npz(y))
+    assert unlearnt_classes(data, np.flatnonzero(y < 2)) == ["2", "3"] and unlearnt_classes(data, np.arange(4)) == []
+    named = from_npz(make_npz(y, classes=np.array(list("abcd"))))
+    assert unlearnt_classes(named, np.flatnonzero(y < 3)) == ["d"]
+    assert unlearnt_classes(from_npz(make_npz((y > 1)[:, None])), np.arange(2)) == [], "no classes, but yes and no"
 
 
 def test_graphs_without_attributes_need_no_word(config_file: Callable[..., Path]) -> None:

@@ -10,7 +10,7 @@ from enfa.datasets.official.fetch import ensure_tu
 
 __all__ = [
     "COUNTING_NAMES", "JSON", "NPZ_NAMES", "OGB_NAMES", "PARQUET", "TU_NAMES", "ZINC_NAMES", "check_known", "compact_file",
-    "dataset_file", "elsewhere", "is_records", "is_table", "names", "no_records",
+    "dataset_file", "elsewhere", "is_file_name", "is_records", "is_table", "names", "no_records",
 ]  # fmt: skip
 
 # fmt: off
@@ -44,6 +44,15 @@ def compact_file(name: str, root: str | Path) -> Path:
     """Where the ``.npz`` file of a benchmark would lie."""
     stem = "ZINC" if name in ZINC_NAMES else "counting" if name in COUNTING_NAMES else name.replace("-", "_")
     return Path(root) / f"{stem}.npz"
+
+
+def is_file_name(name: str) -> bool:
+    """Whether it is what a benchmark's file is called, with underscores, and no benchmark.
+
+    >>> is_file_name("peptides_func"), is_file_name("peptides-func"), is_file_name("MSRC_9")
+    (True, False, False)
+    """
+    return name not in names() and name in {other.replace("-", "_") for other in names()}
 
 
 def elsewhere(name: str, root: str | Path) -> str:
@@ -90,7 +99,11 @@ def check_known(name: str, root: str | Path, also: Sequence[str] = ()) -> None:
         return
     if name == "BREC":
         raise ValueError("BREC has pairs of graphs and no labels to learn: enfa.datasets.load_brec reads it")
-    if name in names() or compact_file(name, root).is_file():
+    if name in names():
+        return
+    if is_file_name(name):  # read as a file of one's own, it would have neither the metric nor the features of the benchmark
+        raise unknown_dataset(name, root, also)
+    if compact_file(name, root).is_file():
         return
     if not name or set(name) & set("/\\:*?[]"):  # a TU name becomes a folder and an address
         raise unknown_dataset(name, root, also)

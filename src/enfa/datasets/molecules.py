@@ -40,6 +40,8 @@ def from_smiles(smiles: Sequence[str], y: Any = None) -> list[Data]:
     graphs = []
     with quietly():
         for position, text in enumerate(smiles):
+            if not isinstance(text, str):
+                raise TypeError(f"Expected a SMILES string at position {position}, got {text!r}")
             molecule, why = parse(text)
             if molecule is None:
                 raise ValueError(f"Expected a molecule at position {position}, got the SMILES {text!r} ({why})")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +29,7 @@ from enfa.training.settings.claim import claimed
 from enfa.training.settings.config import Config
 from enfa.training.settings.folder import BEST, LAST, check_same_data, fingerprint, folder_of, started_by_another
 from enfa.training.trained.members import one_model
-from enfa.training.unread import tell_unread
+from enfa.training.unread import tell_unlearnt, tell_unread, unlearnt_classes
 
 if TYPE_CHECKING:
     from enfa.training.loop.data import Batches
@@ -65,6 +65,7 @@ class Prepared:
     module: TrainingModule
     batches: Batches
     validated_on: str  # as a record says it
+    unlearnt: list[str] = field(default_factory=list)  # classes
 
     @property
     def validates_on_test(self) -> bool:
@@ -111,7 +112,7 @@ def prepare(
     with parts.timed("compile"):
         compiled = compile_for(config, data.graphs, module.model, progress, data.level)
     validated_on = f"{config.validation} fold" if data.splits is None else "valid"
-    return Prepared(module, Batches(config, compiled, split), validated_on)
+    return Prepared(module, Batches(config, compiled, split), validated_on, unlearnt_classes(data, split["train"]))
 
 
 def _prepare_roots(config: Config, progress: bool, weights: nn.Module | None, parts: Parts) -> Prepared:
@@ -173,6 +174,7 @@ def _fit(
     run = prepare(config, progress, weights, data, parts, trained)
     if not started_by_another():
         tell_unread(config, run.module.problem.edge_channels)
+        tell_unlearnt(config, run.unlearnt)
     if checkpoint is not None:
         check_same_model(last, checkpoint, config, run.module.problem)
         check_weights(last, checkpoint, run.module)

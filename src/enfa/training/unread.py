@@ -1,17 +1,19 @@
-"""What of the data a model does not read: said in a line, because no input is ignored without a word."""
+"""What of the data a model does not read or cannot learn: said in a line, because nothing is ignored without a word."""
 
 from __future__ import annotations
 
 from functools import cache
 
+import numpy as np
 from rich.console import Console
 
-from enfa.datasets.benchmark import Channels
+from enfa.datasets.benchmark import Benchmark, Channels
+from enfa.datasets.known import is_table
 from enfa.training.models import reads_edges
 from enfa.training.settings.config import Config
 from enfa.training.settings.files import READS_BONDS
 
-__all__ = ["tell_unread", "unread_edges"]
+__all__ = ["tell_unlearnt", "tell_unread", "unlearnt_classes", "unread_edges"]
 
 
 def unread_edges(config: Config, edge_channels: Channels | None, option: str) -> str | None:
@@ -27,6 +29,22 @@ def tell_unread(config: Config, edge_channels: Channels | None, option: str = "c
     line = unread_edges(config, edge_channels, option)
     if line is not None:
         _tell(line)
+
+
+def unlearnt_classes(data: Benchmark, train: np.ndarray) -> list[str]:
+    """The classes that there are, and not among the labels to train on."""
+    if data.task != "multiclass":
+        return []
+    lacking = sorted(set(range(data.num_outputs)) - set(data.labels[train].tolist()))
+    return [data.classes[k] if data.classes else str(k) for k in lacking]
+
+
+def tell_unlearnt(config: Config, classes: list[str]) -> None:
+    """As for what is not read. No error, because the other classes are learnt, and a rare one may miss in a training part."""
+    if classes:
+        which, what = ", ".join(map(repr, classes)), "molecule" if is_table(config.dataset) else "graph"
+        kind = "the class" if len(classes) == 1 else "the classes"
+        _tell(f"{config.dataset} has no {what} of {kind} {which} to train on: the model cannot learn to predict {which}.")
 
 
 @cache

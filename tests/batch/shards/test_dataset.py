@@ -225,7 +225,7 @@ def test_a_damaged_shard_is_named(folder: Path, molecules: list[Data], tmp_path:
     with pytest.raises(ValueError, match=r"shard-00003\.enfa"):
         sharded[22]
     bad.unlink()
-    with pytest.raises(FileNotFoundError, match=r"shard-00003\.enfa"):
+    with pytest.raises(CorruptFileError, match=r"shard-00003\.enfa: missing: expected a file of \d+ bytes, as the manifest"):
         sharded[22]
     assert sharded[[0, 55]].graph_ids.tolist() == [0, 55]
 
@@ -237,3 +237,6 @@ def test_a_url(molecules: list[Data], tmp_path: Path) -> None:
     for name in here.names():
         there.write(name, [here.read(name)])
     assert enfa.ShardedDataset.open(there.url)[[9, 2]].graph_ids.tolist() == [9, 2]
+    there.remove("shard-00001.enfa")
+    with pytest.raises(CorruptFileError, match=r"^memory://.*/shard-00001\.enfa: missing: "):
+        enfa.ShardedDataset.open(there.url)[9]

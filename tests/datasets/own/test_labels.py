@@ -14,9 +14,9 @@ def test_answers() -> None:
     assert same(
         read_labels({"a": ["1", "0.0", "", "Yes", "FALSE", "NaN", "n/a"]}), "binary", [[1], [0], [nan], [1], [0], [nan], [nan]]
     )
-    tasks = read_labels({"a": ["1", "", ""], "b": ["0", "1", "NA"]})
-    assert same(tasks, "binary", [[1, 0], [nan, 1], [nan, nan]]) and tasks.targets == ("a", "b")
-    assert tasks.measured.tolist() == [True, True, False]
+    tasks = read_labels({"a": ["1", "", "", "0"], "b": ["0", "1", "NA", ""]})
+    assert same(tasks, "binary", [[1, 0], [nan, 1], [nan, nan], [0, nan]]) and tasks.targets == ("a", "b")
+    assert tasks.measured.tolist() == [True, True, False, True]
 
 
 def test_classes() -> None:
@@ -59,6 +59,8 @@ def test_labels_that_are_none_are_told_by_row() -> None:
         ({"a": ["", "NA"]}, "auto", "at least one label in the column 'a', got blanks only"),
         ({"a": ["1", "1", ""]}, "auto", r"at least two different values to learn from, got \['1'\]"),
         ({"a": ["yes", "Yes"]}, "auto", r"at least two different values to learn from, got \['Yes', 'yes'\]"),
+        ({"a": ["1", "0", ""], "b": ["1", "", "1"]}, "auto", r"'b' to have at least two different values .* got \['1'\]"),
+        ({"a": ["0.5", "2"], "b": ["2.5", "2.50"]}, "auto", r"'b' to have at least two different values .* '2.50'\]"),
         ({"a": ["yes", "no", ""]}, "regression", "numbers in the column 'a' for task regression, got 'yes'"),
         ({"a": ["-1,5", "2,25", "3"]}, "auto", "numbers with a decimal point in the column 'a', got '-1,5'"),
         ({"a": ["-1,5", "2,25", "3"]}, "regression", "numbers with a decimal point in the column 'a', got '-1,5'"),

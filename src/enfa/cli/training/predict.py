@@ -47,7 +47,10 @@ def predict(
     models = f"{len(every)} models, the first " if len(every) > 1 else ""
     told = f"{checkpoint}: {models}{trained_on(every[0])}"  # what is read is checked before what is written
     if not graphs.is_file():
-        raise FileNotFoundError(f"There is no input file {graphs}")
+        raise FileNotFoundError(
+            f"There is no input file {graphs}: Expected a .csv file with a column smiles, another file with a SMILES string on "
+            f"every line, or an .npz file of graphs (one SMILES string by itself: enfa explain)"
+        )
     if out.is_dir():
         raise ValueError(f"Expected --out to be a file, got the folder {out}")
     if out.exists() and out.samefile(graphs):

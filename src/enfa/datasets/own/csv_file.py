@@ -14,8 +14,9 @@ from enfa.datasets.molecules import ATOM_CHANNELS, BOND_CHANNELS, elements_of
 from enfa.datasets.own.bad import BadRow, BadRows, reasons
 from enfa.datasets.own.graphs import joined
 from enfa.datasets.own.labels import Asked, Labels, read_labels
+from enfa.datasets.own.learnable import check_scored, check_trained
 from enfa.datasets.own.molecule_rows import read_molecules, smiles_column
-from enfa.datasets.own.split import at_random, by_scaffold, column_of, part_of
+from enfa.datasets.own.split import at_random, by_scaffold, check_column, column_of, part_of
 from enfa.datasets.own.table import Table, listed, read_table
 from enfa.datasets.scale import mean_and_std
 
@@ -38,7 +39,7 @@ def from_csv(
     path: str | Path,
     *,
     smiles: str | None = None,
-    targets: Sequence[str] | None = None,
+    targets: str | Sequence[str] | None = None,
     task: Asked = "auto",
     split: str = "random",
     seed: int = 0,
@@ -48,19 +49,18 @@ def from_csv(
 ) -> Benchmark:
     """A benchmark from a CSV file with a header, a molecule on every row.
 
-    ``smiles`` is the column of SMILES strings (by default the one named so), ``targets`` the columns to learn (by default the
-    one other column there is). A blank label is one that was not measured; rows without any are left out. ``task`` is
-    "classification", "regression", or "auto" to see which (see ``read_labels``); numbers are standardised by mean and
-    deviation of the training molecules. ``split`` is "random" (eight tenths, one and one, drawn by ``seed``, each class in its
-    share), "scaffold" or "column:NAME", where that column says train, valid or test.
+    ``smiles`` is the column of SMILES strings (by default the one named so), ``targets`` the columns to learn, or the name of
+    one (by default the one other column there is). A blank label is one that was not measured; rows without any are left out.
+    ``task`` is "classification", "regression", or "auto" to see which (see ``read_labels``); numbers are standardised by mean
+    and deviation of the training molecules. ``split`` is "random" (eight tenths, one and one, drawn by ``seed``, each class in
+    its share), "scaffold" or "column:NAME", where that column says train, valid or test.
 
     Rows that cannot be read are refused, all of them in one :class:`BadRows`; ``skip_bad`` leaves them out. ``report`` is
     called with these and the number of rows without a label. Needs rdkit (``pip install enfa[chem]``).
     """
     path = Path(path)
-    found = read_csv(
-        path, smiles=smiles, targets=targets or (), task=task, split=split, seed=seed, skip_bad=skip_bad, report=report
-    )
+    targets = [targets] if isinstance(targets, str) else targets or ()
+    found = read_csv(path, smiles=smiles, targets=targets, task=task, split=split, seed=seed, skip_bad=skip_bad, report=report)
     return _benchmark(path, found, metric)
 
 
@@ -97,6 +97,9 @@ def read_csv(
     bad = reasons(rows.bad, wrong, unsplit)
     if bad and not skip_bad:
         raise BadRows(path, bad, len(table))
+    if parts_column is not None:
+        with _naming(path):
+            check_column(parts_column, map(part_of, parts))
     good = rows.good & ~np.isin(table.lines, [row.line for row in bad])
     measured = np.ones(len(table), dtype=bool) if labels is None else labels.measured
     kept = np.flatnonzero(good & measured)
@@ -156,21 +159,11 @@ def _benchmark(path: Path, found: CsvMolecules, metric: Metric | None) -> Benchm
             raise ValueError(f"{path}: the metric {metric} is for yes/no tasks and classes, got numbers")
     elif metric in REGRESSION:
         raise ValueError(f"{path}: the metric {metric} is for numbers, got a classification task")
+    else:
+        check_trained(path, labels.targets, y[splits["train"]], labels.classes)
     data = assemble(
         path.stem, joined(str(path), found.graphs), y, metric=metric, num_outputs=len(labels.classes or labels.targets),
         in_channels=ATOM_CHANNELS, edge_channels=BOND_CHANNELS, splits=splits, targets=labels.targets, mean=mean, std=std,
     )  # fmt: skip
-    if data.task == "binary" and data.metric != "accuracy":
-        _check_both(path, data)
+    check_scored(path, data)
     return replace(data, classes=labels.classes, elements=elements_of([found.graphs[k] for k in splits["train"]]))
-
-
-def _check_both(path: Path, data: Benchmark) -> None:
-    """Before an epoch is spent: ROC-AUC and average precision need a yes and a no among the molecules they are taken of."""
-    for part, verb in (("valid", "validate"), ("test", "test")):
-        y = data.labels[data.split()[part]]
-        if not ((y == 1).any(axis=0) & (y == 0).any(axis=0)).any():
-            raise ValueError(
-                f"{path}: Expected a yes and a no among the {len(y)} molecule{'s' * (len(y) != 1)} to {verb} on, without which "
-                f"{data.metric} is not defined, got one of the two: use another split, more molecules, or metric=accuracy"
-            )

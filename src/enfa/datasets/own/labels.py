@@ -61,13 +61,12 @@ def read_labels(columns: Mapping[str, Sequence[str]], task: Asked = "auto") -> L
                 wrong.append((row, found))
             else:
                 y[row, place] = found
-    labels = Labels(chosen, y, tuple(columns), None, wrong)
-    if len(columns) == 1 and len(np.unique(y[labels.measured])) < 2:
-        only = next(iter(columns))
-        of = {text: read_label(only, text, chosen == "binary") for text in columns[only] if text.lower() not in BLANK}
-        said = sorted(text for text, found in of.items() if not isinstance(found, str))
-        raise ValueError(f"Expected {only!r} to have at least two different values to learn from, got {said}")
-    return labels
+    for (name, values), column in zip(columns.items(), y.T):
+        if len(np.unique(column[~np.isnan(column)])) < 2:
+            of = {text: read_label(name, text, chosen == "binary") for text in values if text.lower() not in BLANK}
+            said = sorted(text for text, found in of.items() if not isinstance(found, str))
+            raise ValueError(f"Expected {name!r} to have at least two different values to learn from, got {said}")
+    return Labels(chosen, y, tuple(columns), None, wrong)
 
 
 def _answer(text: str) -> float | None:

@@ -1,13 +1,13 @@
 """Which molecules to train, validate and test on."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from enfa.datasets.folds import stratified_folds
 
-__all__ = ["at_random", "by_scaffold", "column_of", "part_of", "scaffold"]
+__all__ = ["at_random", "by_scaffold", "check_column", "column_of", "part_of", "scaffold"]
 
 PARTS = {"train": "train", "training": "train", "valid": "valid", "val": "valid", "validation": "valid", "test": "test"}
 COLUMN = "column:"
@@ -28,6 +28,15 @@ def part_of(text: str) -> str | None:
     ('valid', None)
     """
     return PARTS.get(text.lower())
+
+
+def check_column(name: str, found: Iterable[str | None]) -> None:
+    """Refuse a column of parts in which one of the three does not occur."""
+    there = set(found)
+    lacking = [part for part in dict.fromkeys(PARTS.values()) if part not in there]
+    if lacking:
+        words = ", ".join(text for text, part in PARTS.items() if part == lacking[0])
+        raise ValueError(f"Expected some molecules with {lacking[0]} in the column {name!r} (as {words}), got none")
 
 
 def at_random(classes: np.ndarray, seed: int) -> dict[str, np.ndarray]:

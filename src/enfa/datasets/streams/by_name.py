@@ -8,7 +8,7 @@ from pathlib import Path
 from torch_geometric.data import Data
 
 from enfa.datasets.catalogue import load
-from enfa.datasets.known import NPZ_NAMES, ZINC_NAMES, compact_file, is_table, no_records
+from enfa.datasets.known import NPZ_NAMES, ZINC_NAMES, check_known, compact_file, is_table, no_records
 from enfa.datasets.molecules import needs_rdkit
 from enfa.datasets.npz.zinc import zinc_arrays
 from enfa.datasets.official.compact import FACTS
@@ -47,6 +47,7 @@ def stream(
     if name in ZINC_NAMES:
         flat, y = zinc_arrays(str(name), compact_file(str(name), root))
         return FlatStream(flat, y.astype("float32"))
+    check_known(str(name), root)
     file = compact_file(str(name), root)
     if name not in NPZ_NAMES and file.is_file():
         return NpzStream(file, metric=FACTS.get(str(name), {}).get("metric"))

@@ -147,11 +147,12 @@ class Config:
         for f in fields(self):
             object.__setattr__(self, f.name, checked(f.name, getattr(self, f.name), hints[f.name]))
         for name in (
-            "num_layers", "hidden_channels", "epochs", "batch_size", "max_rows", "lr_decay_every", "patience", "early_stopping",
-            "devices",
+            "num_layers", "hidden_channels", "epochs", "batch_size", "max_rows", "lr_decay_every", "patience", "devices",
         ):  # fmt: skip
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name), 1)
+        if self.early_stopping is not None and self.early_stopping < 1:
+            raise ValueError(f"Expected early_stopping >= 1, or null, which turns it off, got {self.early_stopping}")
         for name in ("fold", "num_workers"):
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name), 0)

@@ -45,15 +45,20 @@ def _read(path: Path, below: tuple[Path, ...] = ()) -> dict[str, Any]:
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
+        raise ValueError(f"{path} is not YAML: {' '.join(str(error).split())}{_of_data_files(path)}") from error
     if not isinstance(values, dict):
-        raise ValueError(f"{path}: Expected 'setting: value' lines, got {type(values).__name__}")
+        raise ValueError(f"{path}: Expected 'setting: value' lines, got {type(values).__name__}{_of_data_files(path)}")
     base = values.pop("base", None)
     if base is None:
         return values
     if not isinstance(base, str):
         raise ValueError(f"{path}: Expected base to be the path of another config file, got {base!r}")
     return {**_read(path.parent / base, (*below, path)), **values}
+
+
+def _of_data_files(path: Path) -> str:
+    """Where a file is not called as a config: how files of data are, which may have been meant."""
+    return "" if path.suffix in (".yaml", ".yml") else " (a table of molecules ends in .csv or .tsv, a file of graphs in .npz)"
 
 
 def _of_dataset(name: str) -> str:

@@ -52,9 +52,15 @@ class Shards:
 
     def _data(self, number: int) -> bytes:
         shard = self.manifest.shards[number]
-        data = self.folder.read(shard.file)
+        path = self.folder.path(shard.file)
+        try:
+            data = self.folder.read(shard.file)
+        except FileNotFoundError as error:
+            raise CorruptFileError(
+                f"{path}: missing: expected a file of {shard.bytes} bytes, as the manifest says, got none; compile the same "
+                f"graphs into the folder again, and it is made again"
+            ) from error
         if len(data) != shard.bytes:
-            path = self.folder.path(shard.file)
             raise CorruptFileError(f"{path}: damaged: expected {shard.bytes} bytes, as the manifest says, got {len(data)}")
         return data
 
