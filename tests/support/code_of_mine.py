@@ -9,7 +9,7 @@ from torch_geometric.nn import GIN, MessagePassing
 import enfa
 from enfa.nn import DSGNN
 
-__all__ = ["Across", "Attends", "Gated", "Leaves", "Means", "Net", "Own", "Plain", "Wide", "lifted", "nothing"]
+__all__ = ["Across", "Attends", "Every", "Gated", "Leaves", "Means", "Net", "Own", "Plain", "Wide", "lifted", "nothing"]
 
 
 class Own(nn.Module):
@@ -103,6 +103,18 @@ class Leaves(enfa.Policy):
     def bag(self, graph: Any) -> Any:
         for node in range(0, graph.num_nodes, self.every):
             yield enfa.Subgraph().delete_node(node)
+
+
+class Every(enfa.Policy):
+    """Each subgraph of another policy, twice."""
+
+    def __init__(self, policy: enfa.Policy, more: dict[str, Any] | None = None) -> None:
+        self.policy = policy
+
+    def bag(self, graph: Any) -> Any:
+        for subgraph in self.policy.bag(graph):
+            yield subgraph
+            yield subgraph
 
 
 def lifted(in_channels: int, out_channels: int, hidden_channels: int = 8) -> nn.Module:

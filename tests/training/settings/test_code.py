@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import enfa
+from enfa.edits import policy_from
 from enfa.nn.models.pretrained import load_pretrained
 from enfa.training import Config, fit, read_config
 from enfa.training.checkpoint import load_checkpoint, load_model
@@ -123,3 +124,10 @@ def test_nothing_in_a_checkpoint_names_a_file(file: Path, config_file: Write, mo
     with pytest.raises(ValueError, match=r"last.ckpt: Expected model to be one of .* --code FILE"):
         load_model(folder_of(config) / LAST)
     assert str(file) not in repr(torch.load(folder_of(config) / LAST, weights_only=True)["enfa"])
+
+
+def test_policies_within_policies(file: Path) -> None:
+    within = {"policy": "subsample", "policy_params": {"policy": {"name": "Every", "policy": "Leaves"}, "count": 3}}
+    assert isinstance(policy_from("subsample", **within["policy_params"]).policy.policy, code_of_mine.Leaves)
+    assert list(of_run.code_of_run(Config(dataset="", **within)) or []) == [file.name]
+    assert of_run.code_of_run(Config(dataset="", policy="subsample", policy_params={"policy": "node_marking", "count": 3})) is None

@@ -64,7 +64,7 @@ def policy_from(name: str, **params: Any) -> Policy:
         if of.default is inspect.Parameter.empty and param not in params:
             raise ValueError(f"Expected the parameter {param!r} for the policy {name}, got {sorted(params) or 'none'}")
     for param, value in params.items():
-        if known[param].annotation == "Policy" and not isinstance(value, Policy):
+        if known[param].annotation in ("Policy", Policy) and not isinstance(value, Policy):
             params[param] = policy_from(value) if isinstance(value, str) else policy_from(**_named(param, value))
     return cls(**params)
 

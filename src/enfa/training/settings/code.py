@@ -18,7 +18,14 @@ def of_own_code(config: Config) -> bool:
 
 def code_of_run(config: Config) -> dict[str, str] | None:
     """Fingerprints of the files that a run is made of; None where it has none."""
-    return code_of((config.model, config.policy, config.conv, *config.policy_params.values())) or None
+    return code_of((config.model, config.policy, config.conv, *_texts(config.policy_params))) or None
+
+
+def _texts(value: Any) -> list[str]:
+    """All texts in the parameters of a policy: some are names of other policies, however deep."""
+    if isinstance(value, dict | list):
+        return [text for part in (value.values() if isinstance(value, dict) else value) for text in _texts(part)]
+    return [value] if isinstance(value, str) else []
 
 
 def tell_changed_code(where: Path, there: Any, config: Config) -> None:
