@@ -5,6 +5,7 @@ import os
 import random
 import zlib
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -90,6 +91,15 @@ def _seeded(request: pytest.FixtureRequest) -> None:
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)
+
+
+@pytest.fixture(autouse=True)
+def _no_code_of_others() -> Iterator[None]:
+    """``--code FILE`` holds for the rest of a process: here for the rest of a test."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("ENFA_CODE", raising=False)
+        yield
+        os.environ.pop("ENFA_CODE", None)
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 import csv
 import importlib
+import json
 import re
 import shlex
 import subprocess
@@ -41,6 +42,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     script = ROOT / "examples" / "molecules.py"
     subprocess.run([sys.executable, str(script), "100"], check=True, capture_output=True)
+    Path("examples").symlink_to(ROOT / "examples")
     return tmp_path
 
 
@@ -99,10 +101,19 @@ def test_the_settings_are_those_of_the_command(folder: Path) -> None:
     assert read_config("molecules.csv", ["model=subgraphormer"]).conv == "gat", "other models keep theirs"
 
 
+def test_a_model_of_ones_own(folder: Path) -> None:
+    trained, predicted = blocks("bash")[1].splitlines()
+    for line in (trained, predicted):
+        result = run(line)
+        assert result.exit_code == 0, (line, result.output)
+    assert json.loads(Path("runs/mine/fold-0-seed-0/result.json").read_text())["config"]["model"] == "MoleculeNet"
+    assert Path("predictions.csv").is_file()
+
+
 def test_graphs_of_other_kinds(folder: Path) -> None:
     lines = re.findall(r"^    (\{.*\})$", PAGE, re.MULTILINE)
     Path("graphs.jsonl").write_text("\n".join(lines * 5))
-    for line in blocks("bash")[1].splitlines():
+    for line in blocks("bash")[2].splitlines():
         result = run(line)
         assert result.exit_code == 0, (line, result.output)
     assert Path("runs/graphs/fold-0-seed-0/best.ckpt").is_file()
@@ -113,7 +124,7 @@ def test_graphs_of_other_kinds(folder: Path) -> None:
 def test_commands_in_sentences(folder: Path) -> None:
     """As they stand, behind what the page has said by then."""
     page = next(page for page in PAGES if page.stem == "own_data")
-    assert len(commands(page)) == 5 + 3, "of two blocks, each of which has its test"
+    assert len(commands(page)) == 5 + 2 + 3, "of three blocks, each of which has its test"
     Path("soluble.yaml").write_text(blocks("yaml")[0])
     Path("graphs.jsonl").write_text("\n".join(re.findall(r"^    (\{.*\})$", PAGE, re.MULTILINE) * 5))
     assert run("enfa convert graphs.jsonl graphs.npz").exit_code == 0

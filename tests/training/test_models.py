@@ -4,14 +4,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import code_of_mine
 import pytest
 import torch
-from torch import Tensor, nn
+from code_of_mine import Own
 
 from enfa.nn import DSGNN, DSSGNN
-from enfa.nn.bag.bag import Bag
 from enfa.nn.models.arguments import arguments
-from enfa.nn.models.registry import MODELS
 from enfa.training import Config, fit, load_model, read_config
 from enfa.training.build import Problem, make_model
 from enfa.training.settings.folder import LAST, folder_of
@@ -20,30 +19,14 @@ Write = Callable[..., Path]
 PROBLEM = Problem("multiclass", "accuracy", 2, [3], [4])
 
 
-class Own(nn.Module):
-    """Two arguments of its own, and few of the usual ones."""
-
-    def __init__(
-        self, in_channels: Any, hidden_channels: int, out_channels: int, *, num_layers: int = 1, mark_channels: int = 1,
-        edge_channels: Any = None, power: int, slope: float = 0.0,
-    ) -> None:  # fmt: skip
-        super().__init__()
-        self.given = {"num_layers": num_layers, "edge_channels": edge_channels, "power": power, "slope": slope}
-        self.embed = nn.Embedding(in_channels[0], hidden_channels)
-        self.mark, self.head = nn.Linear(mark_channels, hidden_channels), nn.Linear(hidden_channels, out_channels)
-
-    def forward(self, bag: Bag) -> Tensor:
-        h = self.embed(bag.x[:, 0]) + self.mark(bag.mark)
-        return self.head(bag.pool(bag.pool(h, "sum"), "mean"))
-
-
 @pytest.fixture(autouse=True)
-def own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(MODELS, "own", Own)
+def code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's own file."""
+    monkeypatch.setenv("ENFA_CODE", code_of_mine.__file__)
 
 
 def config(**settings: Any) -> Config:
-    return Config(**{"dataset": "", "model": "own", "model_params": {"power": 3}, **settings})
+    return Config(**{"dataset": "", "model": "Own", "model_params": {"power": 3}, **settings})
 
 
 def test_settings_that_a_constructor_takes_reach_it() -> None:
@@ -57,15 +40,15 @@ def test_settings_that_a_constructor_takes_reach_it() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"model": "owm"}, r"Expected model to be one of .*own, got 'owm' \(did you mean 'own'\?\)"),
-        ({"model_params": {"pover": 3}}, r"argument of own to be one of power, slope, got 'pover' \(did you mean 'power'\?\)"),
-        ({"model_params": {}}, "Expected power among model_params, which own needs, got none"),
+        ({"model": "Owm"}, r"Expected model to be one of .*Own, .*got 'Owm' \(did you mean 'Own'\?\); one of your own"),
+        ({"model_params": {"pover": 3}}, r"argument of Own to be one of power, slope, got 'pover' \(did you mean 'power'\?\)"),
+        ({"model_params": {}}, "Expected power among model_params, which Own needs, got none"),
         ({"model_params": {"power": 3, "num_layers": 2}}, "Expected num_layers as a setting of its own"),
-        ({"model_params": {"power": 3, "in_channels": 2}}, "argument of own to be one of power, slope, got 'in_channels'"),
-        ({"jk": "concat"}, "Expected no jk for the model own, which has none, got 'concat'"),
+        ({"model_params": {"power": 3, "in_channels": 2}}, "argument of Own to be one of power, slope, got 'in_channels'"),
+        ({"jk": "concat"}, "Expected no jk for the model Own, which has none, got 'concat'"),
         ({"model": "ds", "model_params": {"power": 1}}, "argument of ds to be one of independent_dropout, got 'power'"),
         ({"model": "ds", "context": "mpnn", "model_params": {}}, "Expected no context for the model ds, which has none"),
-        ({"conv": "gine", "dropout": 0.5}, "Expected no conv for the model own"),
+        ({"conv": "gine", "dropout": 0.5}, "Expected no conv for the model Own"),
     ],
 )
 def test_others_are_refused(settings: dict[str, Any], message: str) -> None:
@@ -73,33 +56,19 @@ def test_others_are_refused(settings: dict[str, Any], message: str) -> None:
         make_model(config(**settings), PROBLEM)
 
 
-def test_a_model_has_defaults_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Means(DSGNN):
-        def __init__(self, *first: Any, readout: str = "mean", residual: bool = True, **options: Any) -> None:
-            if "bag" in options:
-                raise TypeError("Means takes no bag")
-            super().__init__(*first, readout=readout, **options)
-            self.adds = residual
-
-    monkeypatch.setitem(MODELS, "own", Means)
-    made = config(model_params={})
+def test_a_model_has_defaults_of_its_own() -> None:
+    made = config(model="Means", model_params={})
     assert (made.readout, made.conv, made.residual) == ("mean", "gin", True) and Config.make(made.to_dict()) == made
     assert make_model(made, PROBLEM).readout == "mean" and make_model(made, PROBLEM).adds
-    made = config(model_params={}, readout="sum", residual=False)
+    made = config(model="Means", model_params={}, readout="sum", residual=False)
     assert make_model(made, PROBLEM).readout == "sum" and not make_model(made, PROBLEM).adds
-    with pytest.raises(ValueError, match="Expected arguments that own takes: Means takes no bag"):
-        make_model(config(model_params={}, bag="sum"), PROBLEM)
+    with pytest.raises(ValueError, match="Expected arguments that Means takes: Means takes no bag"):
+        make_model(config(model="Means", model_params={}, bag="sum"), PROBLEM)
 
 
-def test_edges_reach_models_that_read_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Attends(Own):
-        def __init__(self, *first: Any, conv: str = "gat", power: int = 1, **options: Any) -> None:
-            super().__init__(*first, power=power, **options)
-            self.given["conv"] = conv
-
-    monkeypatch.setitem(MODELS, "own", Attends)
+def test_edges_reach_models_that_read_them() -> None:
     for conv, edges in ((None, [4]), ("gine", [4]), ("gin", None)):  # what the package has no conv of, reads what it likes
-        model = make_model(config(model_params={}, conv=conv), PROBLEM)
+        model = make_model(config(model="Attends", model_params={}, conv=conv), PROBLEM)
         assert model.given["edge_channels"] == edges and model.given["conv"] == (conv or "gat")
 
 
@@ -110,20 +79,15 @@ def test_arguments_that_are_handed_on_are_known() -> None:
 
 
 def test_it_trains_and_comes_back(config_file: Write) -> None:
-    path = config_file(model="own", model_params={"power": 2}, jk=None, epochs=2)
+    path = config_file(model="Own", model_params={"power": 2}, jk=None, epochs=2)
     made = read_config(path, ["model_params.slope=0.25"])
     fit(made, progress=False)
     model, read, _ = load_model(folder_of(made) / LAST)
     assert isinstance(model, Own) and model.given["slope"] == 0.25 and read == made
 
 
-def test_only_means_over_a_bag_may_be_drawn(config_file: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Across(Own):
-        def forward(self, bag: Bag) -> Tensor:
-            return self.head(bag.pool(bag.across(self.mark(bag.mark), "sum"), "sum"))
-
-    monkeypatch.setitem(MODELS, "own", Across)
+def test_only_means_over_a_bag_may_be_drawn(config_file: Write) -> None:
     draw = {"policy": "subsample", "policy_params": {"policy": "node_marking", "count": 2}}
-    made = read_config(config_file(model="own", model_params={"power": 2}, jk=None, **draw))
-    with pytest.raises(ValueError, match=r"Expected model=ds or model=dss with the policy subsample, .* got own"):
+    made = read_config(config_file(model="Across", model_params={"power": 2}, jk=None, **draw))
+    with pytest.raises(ValueError, match=r"Expected model=ds or model=dss with the policy subsample, .* got Across"):
         fit(made, progress=False)

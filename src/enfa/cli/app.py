@@ -6,6 +6,7 @@ To add a command, write it as a function of its name, in a file of its name, and
 from __future__ import annotations
 
 from importlib import import_module
+from itertools import islice
 from typing import Annotated, Any
 
 import typer
@@ -14,6 +15,7 @@ from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 
 from enfa import __version__
+from enfa.own_code import name_code
 
 __all__ = ["app"]
 
@@ -66,6 +68,18 @@ def _name_setting(error: Any) -> None:
 class _Group(TyperGroup):
     """Imports the command that is called. Shows a user's mistake as one line and exits with 2, as for a misspelt option."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """``--code FILE`` may stand after the command, too."""
+        moved: list[str] = []
+        rest: list[str] = []
+        left = iter(args)
+        for arg in left:
+            if arg == "--code":
+                moved += [arg, *islice(left, 1)]
+            else:
+                (moved if arg.startswith("--code=") else rest).append(arg)
+        return super().parse_args(ctx, [*moved, *rest])
+
     def list_commands(self, ctx: Any) -> list[str]:
         return [*COMMANDS, *super().list_commands(ctx)]
 
@@ -109,5 +123,15 @@ def options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    code: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--code",
+            metavar="FILE",
+            help="A Python file of your own, which is run: its models, policies and convs can be named by their classes.",
+        ),
+    ] = None,
 ) -> None:
     """Subgraph GNNs made cheap without changing a single output."""
+    if code:
+        name_code(code)

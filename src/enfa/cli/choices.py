@@ -15,7 +15,7 @@ from enfa.datasets import Benchmark, from_npz, load
 from enfa.datasets.known import check_known, is_table, no_records
 from enfa.edits import POLICIES, Policy, policy_from
 from enfa.edits.made_for import own_policy
-from enfa.graphs.names import unknown
+from enfa.graphs.names import check_named
 from enfa.nn.models.registry import MODELS
 from enfa.report.extra import need_matplotlib
 
@@ -74,8 +74,7 @@ def policy_of(text: str) -> Policy:
 
 def default_policy(model: str, console: Console) -> str:
     """The policy of a model where none was named; says which."""
-    if model not in MODELS:
-        raise unknown("the model", model, MODELS)
+    check_named("the model", model, MODELS)
     found = own_policy(model)
     console.print(f"No --policy was given: {found}, which is the default for {model}.", markup=False, soft_wrap=True)
     return found

@@ -1,6 +1,6 @@
 """What a dataset is to the rest of the package: graphs, and how a model on them is scored."""
 
-from collections.abc import Mapping, MutableSequence
+from collections.abc import Mapping, MutableSequence, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
@@ -103,6 +103,16 @@ class Benchmark:
 
     def __len__(self) -> int:
         return len(self.graphs)
+
+    @property
+    def compilable(self) -> Sequence[Data]:
+        """The graphs as :func:`enfa.compile` takes them: without labels of nodes, which are then its ``node_y``."""
+        if self.level == "graph":
+            return self.graphs
+        graphs = [copy(graph) for graph in self.graphs]
+        for graph in graphs:
+            del graph.y
+        return graphs
 
     def only(self, target: str) -> "Benchmark":
         """The same with one column of ``y``, by its name in ``targets``."""

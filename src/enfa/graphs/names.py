@@ -3,7 +3,11 @@
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["check_file_name", "unknown"]
+__all__ = ["Unnamed", "check_file_name", "check_named", "unknown"]
+
+
+class Unnamed(ValueError):
+    """A name that neither the package nor a file of the user's own has."""
 
 
 def unknown(what: str, name: object, known: Iterable[str]) -> ValueError:
@@ -12,6 +16,15 @@ def unknown(what: str, name: object, known: Iterable[str]) -> ValueError:
     close = difflib.get_close_matches(str(name), names, n=1)
     hint = f" (did you mean {close[0]!r}?)" if close else ""
     return ValueError(f"Expected {what} to be one of {', '.join(names)}, got {name!r}{hint}")
+
+
+def check_named(what: str, name: object, known: Iterable[str]) -> None:
+    """Refuse a name that is none of these, nor out of a file of the user's own (:mod:`enfa.own_code`)."""
+    known = list(known)
+    if name not in known:
+        raise Unnamed(
+            f"{unknown(what, name, known)}; one of your own needs the file that defines it: --code FILE, or ENFA_CODE=FILE"
+        )
 
 
 def check_file_name(what: str, name: str) -> None:

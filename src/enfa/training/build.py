@@ -26,6 +26,8 @@ from enfa.edits import Policy, Subsample
 from enfa.edits.policies import policy_from
 from enfa.nn.bag import ShardedDataset, trace
 from enfa.nn.bag import compile as compile_dataset
+from enfa.nn.models.arguments import arguments
+from enfa.nn.models.registry import MODELS
 from enfa.training.models import build_model
 from enfa.training.settings.config import Config
 
@@ -154,8 +156,12 @@ def make_model(config: Config, problem: Problem) -> nn.Module:
 def _check_level(config: Config, problem: Problem) -> None:
     """Outputs must be of what has labels."""
     if problem.level in ("nodes", "links"):
+        if "readout" not in arguments(MODELS[config.model]):
+            raise ValueError(f"Expected a model with an argument readout for labels of {problem.level}, got {config.model}")
         if config.readout != "root":
             raise ValueError(f"Expected readout root, because labels are those of {problem.level}, got {config.readout!r}")
+        return
+    if config.readout is None:  # a model of the user's own has no such argument: the shape of its outputs tells
         return
     known = "root or node" if problem.level == "node" else "sum, mean or max"
     if (config.readout in ("root", "node")) != (problem.level == "node"):

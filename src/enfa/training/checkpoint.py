@@ -10,9 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from enfa.datasets.known import is_table
+from enfa.graphs.names import Unnamed
 from enfa.nn.models.pretrained import CONFIG, load_pretrained
 from enfa.training.build import Problem, make_model, make_policy
 from enfa.training.metrics import in_units
+from enfa.training.settings.code import tell_changed_code
 from enfa.training.settings.config import MODEL, RUNS_ON, Config
 from enfa.training.settings.folder import check_same_data, fingerprint
 from enfa.training.trained.members import one_model
@@ -63,8 +65,9 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
             f"{path} is {_version_of(checkpoint)}: Expected it to hold {', '.join(wrong)}, got none, or something else"
         )
     with _naming(path, checkpoint):
-        Config.make(checkpoint["enfa"]["config"])
+        config = Config.make(checkpoint["enfa"]["config"])
         Problem(**checkpoint["enfa"]["problem"])
+    tell_changed_code(path, checkpoint["enfa"].get("code"), config)
     return checkpoint
 
 
@@ -83,6 +86,8 @@ def _naming(path: str | Path, checkpoint: dict[str, Any]) -> Iterator[None]:
     """What a checkpoint says of itself may make no sense here."""
     try:
         yield
+    except Unnamed as error:
+        raise Unnamed(f"{path}: {error}") from error
     except (ValueError, TypeError, RuntimeError) as error:
         raise ValueError(f"{path} is {_version_of(checkpoint)}: {error}") from error
 

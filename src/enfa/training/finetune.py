@@ -28,10 +28,21 @@ def _covers(known: Any, seen: Any) -> bool:
     return lists and len(known) == len(seen) and all(k >= s for k, s in zip(known, seen))
 
 
+def _arguments_of(model: nn.Module) -> dict[str, Any]:
+    """What a model was made with."""
+    found: Any = getattr(model, "arguments", None)
+    if not isinstance(found, dict):
+        raise ValueError(
+            f"Expected one of the package's models for init, or a subclass of one, which note their arguments, got "
+            f"{type(model).__name__}"
+        )
+    return found
+
+
 def fitted(problem: Problem, model: nn.Module) -> Problem:
     """The problem for a model that knows of at least the categories of this data: how many there are is its word."""
-    given = cast(Any, model).arguments
-    change = {name: given.get(name) for name in ("in_channels", "edge_channels")}
+    given = _arguments_of(model)
+    change: dict[str, Any] = {name: given.get(name) for name in ("in_channels", "edge_channels")}
     return replace(problem, **{name: known for name, known in change.items() if _covers(known, getattr(problem, name))})
 
 
@@ -40,7 +51,7 @@ def start_from(path: str | Path, model: nn.Module, say: Callable[[str], None] = 
     source, target = cast(Any, load(path)), cast(Any, model)
     if type(source) is not type(target):
         raise ValueError(f"init={path}: Expected the model {type(target).__name__}, got {type(source).__name__}")
-    there, here = ({n: _listed(v) for n, v in one.arguments.items()} for one in (source, target))
+    there, here = ({n: _listed(v) for n, v in _arguments_of(one).items()} for one in (source, target))
     differ = [f"{n} is {there[n]!r} there and {here[n]!r} here" for n in here if n not in _FREE and there[n] != here[n]]
     if differ:
         raise ValueError(f"init={path}: Expected the same model but for its head, got another: {', '.join(differ)}")

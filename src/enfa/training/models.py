@@ -1,5 +1,6 @@
 """A model out of settings: those that its constructor takes, and no others."""
 
+import inspect
 from dataclasses import fields
 from typing import Any
 
@@ -7,10 +8,10 @@ import torch
 from torch import nn
 
 from enfa.graphs.names import unknown
-from enfa.nn.convs import CONVS
+from enfa.nn.convs import CONVS, Conv, own_conv
 from enfa.nn.models.arguments import arguments
 from enfa.nn.models.registry import MODELS
-from enfa.training.settings.arguments import GIVEN, SETTINGS
+from enfa.training.settings.arguments import GIVEN, OWN_DEFAULT, SETTINGS
 from enfa.training.settings.config import Config
 
 __all__ = ["build_model", "reads_edges"]
@@ -21,12 +22,13 @@ def build_model(config: Config, given: dict[str, Any]) -> nn.Module:
 
     ``given``: what data and policy say, by the names of arguments (``GIVEN``).
     """
-    cls = MODELS[config.model]
-    takes = arguments(cls)
+    make = MODELS[config.model]
+    takes = arguments(make)
     _check(config, [name for name in takes if name not in GIVEN and name not in SETTINGS])
     if not reads_edges(config):  # compiling says so where marks cannot be seen
         given = {**given, "edge_channels": None, "edge_mark_channels": 0}
-    options = {**given, **{name: getattr(config, name) for name in SETTINGS}}
+    said = {name: getattr(config, name) for name in SETTINGS}
+    options = {**given, **{name: v for name, v in said.items() if v is not None or name not in OWN_DEFAULT}}
     # a value that is the default anyway is left out: a model need not take all that its parents do
     options = {n: v for n, v in options.items() if n in takes and v != takes[n].default} | config.model_params
     lacking = [name for name, param in takes.items() if param.default is param.empty and name not in options]
@@ -35,16 +37,26 @@ def build_model(config: Config, given: dict[str, Any]) -> nn.Module:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         try:
-            model = cls(**options)
+            model = make(**options)
         except TypeError as error:
             raise ValueError(f"Expected arguments that {config.model} takes: {error}") from error
+    if not isinstance(model, nn.Module):
+        raise ValueError(f"Expected {config.model} to make a torch.nn.Module, got {type(model).__name__}")
     return model.double() if config.precision == "64" else model
 
 
 def reads_edges(config: Config) -> bool:
-    """Whether the model has a conv that reads attributes and marks of edges. Those that are none of ours do."""
+    """Whether the model has a conv that reads attributes and marks of edges."""
+    if "conv" not in arguments(MODELS[config.model]):
+        return True
     conv: Any = CONVS.get(str(config.conv))
-    return conv is None or "conv" not in arguments(MODELS[config.model]) or conv.reads_edges
+    mine = own_conv(config.conv) if conv is None else None
+    if mine is not None:
+        with torch.random.fork_rng(devices=[]):
+            conv = mine(config.hidden_channels, config.hidden_channels)
+        if not isinstance(conv, Conv):  # of PyG
+            return "edge_attr" in inspect.signature(conv.forward).parameters and getattr(conv, "edge_dim", 1) is not None
+    return conv is None or conv.reads_edges
 
 
 def _check(config: Config, own: list[str]) -> None:

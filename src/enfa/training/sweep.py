@@ -18,6 +18,7 @@ from enfa.training.one_graph import open_one_graph
 from enfa.training.results.collect import Results
 from enfa.training.results.record import Record
 from enfa.training.run import needs_lightning
+from enfa.training.settings.code import tell_changed_code
 from enfa.training.settings.config import Config
 from enfa.training.settings.folder import check_same_data, fingerprint
 
@@ -63,6 +64,7 @@ def plan_jobs(
         data = fingerprint(config) if of.records else None
         for record in of.records:
             check_same_data(of.path, record.data, data, config)
+            tell_changed_code(of.path, record.code, config)
         results.append(of)
         key = config.dataset, config.root, config.level
         if key not in counts:

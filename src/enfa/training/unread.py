@@ -13,7 +13,7 @@ from enfa.training.models import reads_edges
 from enfa.training.settings.config import Config
 from enfa.training.settings.files import READS_BONDS
 
-__all__ = ["tell_unlearnt", "tell_unread", "unlearnt_classes", "unread_edges"]
+__all__ = ["tell", "tell_unlearnt", "tell_unread", "unlearnt_classes", "unread_edges"]
 
 
 def unread_edges(config: Config, edge_channels: Channels | None, option: str) -> str | None:
@@ -28,7 +28,7 @@ def tell_unread(config: Config, edge_channels: Channels | None, option: str = "c
     """On standard error, once in a process, however many seeds and folds it trains."""
     line = unread_edges(config, edge_channels, option)
     if line is not None:
-        _tell(line)
+        tell(line)
 
 
 def unlearnt_classes(data: Benchmark, train: np.ndarray) -> list[str]:
@@ -44,9 +44,9 @@ def tell_unlearnt(config: Config, classes: list[str]) -> None:
     if classes:
         which, what = ", ".join(map(repr, classes)), "molecule" if is_table(config.dataset) else "graph"
         kind = "the class" if len(classes) == 1 else "the classes"
-        _tell(f"{config.dataset} has no {what} of {kind} {which} to train on: the model cannot learn to predict {which}.")
+        tell(f"{config.dataset} has no {what} of {kind} {which} to train on: the model cannot learn to predict {which}.")
 
 
 @cache
-def _tell(line: str) -> None:
+def tell(line: str) -> None:
     Console(stderr=True).print(line, markup=False, highlight=False, soft_wrap=True)  # which a reader may have left

@@ -39,6 +39,17 @@ def test_folder_of_the_environment(sample: Path, monkeypatch: pytest.MonkeyPatch
         assert result.exit_code == 0, result.output
 
 
+def test_labels_of_nodes(tmp_path: Path) -> None:
+    """Which files of graphs may have, and what is counted here does not read."""
+    arrays = {"num_nodes": [3, 2], "num_edges": [2, 1], "edges": [[0, 1], [1, 2], [0, 1]]}
+    path = tmp_path / "nodes.npz"
+    np.savez(path, node_y=np.arange(5.0)[:, None], **{name: np.array(value) for name, value in arrays.items()})  # type: ignore[arg-type]
+    assert json.loads(_run(path, "--json", "--shards").stdout)["nodes"] == 5
+    out = tmp_path / "storage.json"
+    result = CliRunner().invoke(app, ["storage", "--datasets", str(path), "--layers", "2", "--json", "--out", str(out)])
+    assert result.exit_code == 0, result.output
+
+
 def test_json_of_all_and_of_one_graph(sample: Path) -> None:
     whole = json.loads(_run(sample, "--json").stdout)
     assert whole["conventional"] == [9 + 16 + 25 + 36] * 2 and whole["graph"] is None

@@ -16,10 +16,10 @@ from enfa.cli.training.settings import config_of
 from enfa.datasets import stream
 from enfa.edits import Policy
 from enfa.graphs.graphset import channels
-from enfa.graphs.names import unknown
+from enfa.graphs.names import check_named
 from enfa.graphs.numbers import how_many
 from enfa.nn.bag import compile as compile_dataset
-from enfa.nn.models.registry import MODELS
+from enfa.nn.models.registry import MODELS, SHIPPED
 from enfa.training.build import Problem, compile_for, make_model
 from enfa.training.models import build_model
 from enfa.training.settings.config import Config
@@ -46,7 +46,7 @@ def compile(
         list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Settings that replace the config's.")
     ] = None,
     policy: PolicyName = "node_marking",
-    model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "ds",
+    model: Annotated[str, typer.Option(help=f"One of {', '.join(SHIPPED)}, or of --code FILE.")] = "ds",
     layers: Annotated[int, typer.Option(min=1, help="Message-passing layers.")] = 4,
     conv: Annotated[str | None, typer.Option(help="gin, gine, graphconv or gcn, or what else the model takes.")] = None,
     shards: Annotated[int | None, typer.Option(min=1, help="So many shards.")] = None,
@@ -80,8 +80,7 @@ def compile(
     if overrides:
         raise ValueError(f"Expected settings beside a config (.yaml) only, got {overrides[0]!r} beside {dataset}")
     rule = policy_of(policy)
-    if model not in MODELS:
-        raise unknown("the model", model, MODELS)
+    check_named("the model", model, MODELS)
     if target and labels:
         raise ValueError(f"Expected --target, or --labels, which is its former name, got both: {target[0]} and {labels}")
     columns = list(dict.fromkeys(target)) if target else words(labels)  # a column may have a comma in its name

@@ -17,11 +17,11 @@ from rich.table import Table
 from enfa.atomic import write_atomically
 from enfa.cli.choices import OfModel, default_policy, policy_of
 from enfa.cli.studies.power import graphs_of
-from enfa.expressiveness import MODELS
 from enfa.expressiveness import power as measure
 from enfa.expressiveness.models import model_class
 from enfa.expressiveness.trained import Protocol, train_pair
 from enfa.graphs import check_graphs
+from enfa.nn.models.registry import SHIPPED
 
 __all__ = ["brec"]
 
@@ -30,7 +30,7 @@ def brec(
     dataset: Annotated[str, typer.Argument(help="BREC, or the path of an .npz file with pairs of graphs.")] = "BREC",
     policy: OfModel = None,
     layers: Annotated[int, typer.Option(min=1, help="Message-passing layers.")] = 6,
-    model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "dss",
+    model: Annotated[str, typer.Option(help=f"One of {', '.join(SHIPPED)}, or of --code FILE.")] = "dss",
     width: Annotated[int, typer.Option(min=1, help="Hidden channels.")] = 32,
     pairs: Annotated[str, typer.Option(help="Some of the pairs, such as 0:60; all by default.")] = "",
     epochs: Annotated[int, typer.Option(min=1, help="At most so many for a pair.")] = Protocol.epochs,

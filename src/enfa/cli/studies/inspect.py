@@ -37,7 +37,7 @@ def inspect(
     check_picture(plot)
     with waiting.status(f"reading {dataset}"):
         data = dataset_of(dataset, root)
-    graphs, title = data.graphs, data.name
+    graphs, title = data.compilable, data.name
     if graph is not None:
         if not 0 <= graph < len(graphs):
             raise ValueError(f"{data.name} has graphs 0 to {len(graphs) - 1}, got graph {graph}")

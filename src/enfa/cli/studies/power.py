@@ -16,8 +16,9 @@ from torch_geometric.data import Data
 from enfa.cli.choices import OfModel, check_picture, dataset_of, default_policy, policy_of
 from enfa.datasets import load_brec
 from enfa.datasets.own import graphs_from_npz
-from enfa.expressiveness import MODELS, Power
+from enfa.expressiveness import Power
 from enfa.expressiveness import power as measure
+from enfa.nn.models.registry import SHIPPED
 
 __all__ = ["graphs_of", "power"]
 
@@ -40,7 +41,7 @@ def power(
     dataset: Annotated[str, typer.Argument(help="BREC, SR25, CSL, any other dataset's name, or the path of an .npz file.")],
     policy: OfModel = None,
     layers: Annotated[int, typer.Option(min=1, help="The largest number of layers; all from 1 are answered.")] = 6,
-    model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "ds",
+    model: Annotated[str, typer.Option(help=f"One of {', '.join(SHIPPED)}, or of --code FILE.")] = "ds",
     pairs: Annotated[bool, typer.Option("--pairs", help="Compare graphs 2p and 2p + 1 only, as for BREC.")] = False,
     pair: Annotated[int | None, typer.Option(help="Only this pair: the first layer that tells it apart.")] = None,
     root: Annotated[Path, typer.Option(envvar="ENFA_DATA", help="Folder of raw data, or of NAME.npz.")] = Path("data"),

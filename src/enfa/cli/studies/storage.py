@@ -58,7 +58,7 @@ def storage(
                 with console.status(f"reading {name}"):
                     data = dataset_of(name, root)
             with console.status(f"{data.name}, {rule.replace('_', ' ')}: counting and compiling"):
-                entries = measure_storage(data.graphs, rules[rule], counts, layout)
+                entries = measure_storage(data.compilable, rules[rule], counts, layout)
             done[data.name, rule] = {"dataset": data.name, "policy": rule, "graphs": len(data), "entries": entries}
             _write(out, layout, counts, done)  # after each, so that nothing is lost
             console.print(f"[dim]{data.name}, {rule.replace('_', ' ')}: counted[/]")

@@ -17,6 +17,7 @@ from enfa.edits.policies.reconstruction import Reconstruction
 from enfa.edits.policies.subsample import Subsample
 from enfa.edits.policy import Policy
 from enfa.graphs.names import unknown
+from enfa.own_code import found
 
 __all__ = ["POLICIES", "policy_from"]
 
@@ -34,8 +35,14 @@ POLICIES: dict[str, type[Policy]] = {
 }
 
 
+def _is_policy(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, Policy)
+
+
 def policy_from(name: str, **params: Any) -> Policy:
     """A policy by name, as configuration files give it. A parameter that is a policy is a name, or a mapping.
+
+    One of the user's own (:mod:`enfa.own_code`) is called as its class is.
 
     >>> policy_from("ego_nets", hops=2, mark=True)
     EgoNets(hops=2, mark=True, isolate=False)
@@ -44,9 +51,7 @@ def policy_from(name: str, **params: Any) -> Policy:
     >>> policy_from("subsample", policy="edge_deletion", fraction=0.5).policy
     EdgeDeletion()
     """
-    if name not in POLICIES:
-        raise unknown("the policy", name, POLICIES)
-    cls = POLICIES[name]
+    cls: type[Policy] = found("the policy", name, POLICIES, _is_policy) or POLICIES[name]
     known = inspect.signature(cls).parameters
     for param in params:
         if param not in known:
@@ -59,7 +64,7 @@ def policy_from(name: str, **params: Any) -> Policy:
         if of.default is inspect.Parameter.empty and param not in params:
             raise ValueError(f"Expected the parameter {param!r} for the policy {name}, got {sorted(params) or 'none'}")
     for param, value in params.items():
-        if known[param].annotation == "Policy" and not isinstance(value, Policy):
+        if known[param].annotation in ("Policy", Policy) and not isinstance(value, Policy):
             params[param] = policy_from(value) if isinstance(value, str) else policy_from(**_named(param, value))
     return cls(**params)
 

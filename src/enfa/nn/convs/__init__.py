@@ -1,19 +1,34 @@
 """Convs: one file each. A conv makes the rows of one table from those of another."""
 
 from collections.abc import Callable
+from typing import Any
 
 from torch import nn
+from torch_geometric.nn import MessagePassing
 
-from enfa.graphs.names import unknown
 from enfa.nn.convs.base import Conv
 from enfa.nn.convs.gcn import GCN
 from enfa.nn.convs.gin import GIN
 from enfa.nn.convs.gine import GINE
 from enfa.nn.convs.graphconv import GraphConv
+from enfa.own_code import found, own
 
-__all__ = ["CONVS", "Conv", "make_conv"]
+__all__ = ["CONVS", "Conv", "is_conv", "make_conv", "own_conv"]
 
 CONVS: dict[str, Callable[..., Conv]] = {"gin": GIN, "gine": GINE, "graphconv": GraphConv, "gcn": GCN}
+
+
+def is_conv(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, (Conv, MessagePassing))
+
+
+def _makes_conv(value: Any) -> bool:
+    return is_conv(value) or (callable(value) and not isinstance(value, type))
+
+
+def own_conv(name: str | None) -> Callable[[int, int], nn.Module] | None:
+    """Out of the user's own files: a class of convs, or a function that makes one. None where they have none of this name."""
+    return own(_makes_conv).get(str(name))
 
 
 def make_conv(
@@ -25,9 +40,10 @@ def make_conv(
     ``options`` are those of the conv of this name.
     """
     if isinstance(conv, str):
-        if conv not in CONVS:
-            raise unknown("conv", conv, CONVS)
-        return CONVS[conv](in_channels, out_channels, edge_dim, norm, **options)
+        mine = found("conv", conv, CONVS, _makes_conv)
+        if mine is None:
+            return CONVS[conv](in_channels, out_channels, edge_dim, norm, **options)
+        conv = mine
     if not callable(conv):
         raise TypeError(f"Expected conv to be a name or a callable (in, out) -> conv, got {conv!r}")
     return conv(in_channels, out_channels)

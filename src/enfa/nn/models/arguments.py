@@ -1,18 +1,18 @@
 """What the constructors of models take."""
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 __all__ = ["arguments", "without_defaults"]
 
 
-def arguments(cls: type) -> dict[str, inspect.Parameter]:
-    """All arguments of a constructor, also those that it hands on to its parents' as ``**options``."""
+def arguments(made: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """All arguments of a constructor, also those that it hands on to its parents' as ``**options``; or of a function."""
     found: dict[str, inspect.Parameter] = {}
-    for base in cls.__mro__:
-        if "__init__" not in vars(base):
-            continue
-        params = list(inspect.signature(vars(base)["__init__"]).parameters.values())[1:]
+    every = [vars(base)["__init__"] for base in made.__mro__ if "__init__" in vars(base)] if isinstance(made, type) else [made]
+    for function in every:
+        params = list(inspect.signature(function).parameters.values())[isinstance(made, type) :]
         for param in params:
             if param.kind in (param.POSITIONAL_OR_KEYWORD, param.KEYWORD_ONLY):
                 found.setdefault(param.name, param)
@@ -21,7 +21,7 @@ def arguments(cls: type) -> dict[str, inspect.Parameter]:
     return found
 
 
-def without_defaults(cls: type, given: dict[str, Any]) -> dict[str, Any]:
+def without_defaults(cls: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
     """A value that is the default anyway is left out: a model need not take all that its parents do."""
     takes = arguments(cls)
     return {name: value for name, value in given.items() if name not in takes or value != takes[name].default}

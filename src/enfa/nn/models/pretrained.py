@@ -22,7 +22,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from enfa.atomic import write_atomically
 from enfa.edits import Policy, policy_from
 from enfa.edits.policies import POLICIES
-from enfa.graphs.names import unknown
+from enfa.graphs.names import check_named
 from enfa.nn.models.arguments import arguments, without_defaults
 
 __all__ = ["CONFIG", "Saved", "check_tensors", "load_pretrained"]
@@ -55,9 +55,16 @@ class Saved:
     def arguments(self) -> dict[str, Any]:
         """All of its constructor's, by name: those that were given, and defaults, which another version may have others of."""
         args, options = self._given
-        given = inspect.signature(type(self).__init__).bind(self, *args, **options).arguments
-        given |= given.pop("options", {})
-        found = {name: given.get(name, param.default) for name, param in arguments(type(self)).items()}
+        signature, takes = inspect.signature(type(self).__init__), arguments(type(self))
+        given: dict[str, Any] = {}
+        for name, value in signature.bind(self, *args, **options).arguments.items():
+            kind = signature.parameters[name].kind
+            if kind is inspect.Parameter.VAR_POSITIONAL:  # handed on to its parents' constructor, as what is named is
+                of_parents = [n for n in takes if n not in signature.parameters]
+                given |= zip(of_parents, value)
+            else:
+                given |= value if kind is inspect.Parameter.VAR_KEYWORD else {name: value}
+        found = {name: given.get(name, param.default) for name, param in takes.items()}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}  # as JSON has them
 
     def save_pretrained(self, folder: str | Path, policy: Policy | None = None) -> None:
@@ -148,8 +155,7 @@ def _made(said: Mapping[str, Any]) -> nn.Module:
     """The model that a folder describes, without its weights. Nothing is drawn from the generator of the caller."""
     from enfa.nn.models.registry import MODELS
 
-    if said["model"] not in MODELS:
-        raise unknown("the model", said["model"], MODELS)
+    check_named("the model", said["model"], MODELS)
     cls = MODELS[said["model"]]
     with torch.random.fork_rng(devices=[]):
         return cls(**without_defaults(cls, said["arguments"]))

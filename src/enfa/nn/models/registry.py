@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from enfa.own_code import found, own
 
 if TYPE_CHECKING:
     from torch import nn
 
-__all__ = ["DEFAULTS", "MODELS"]
+__all__ = ["DEFAULTS", "MODELS", "SHIPPED"]
 
 # Arguments that several models have are called what SubgraphGNN calls them; others are a config's model_params.
 _CLASSES = {
@@ -24,6 +26,8 @@ _CLASSES = {
     "gnn_ak": "ego_nets.gnn_ak.GNNAK",
     "i2gnn": "ego_nets.i2gnn.I2GNN",
 }
+
+SHIPPED = tuple(_CLASSES)
 
 _USUAL = {"conv": "gin", "readout": "sum", "bag": "mean", "jk": "last", "residual": False}
 _ROOTED = {**_USUAL, "readout": "mean"}
@@ -43,32 +47,34 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 checked before PyTorch is imported, so they are written down here, too; a test compares both."""
 
 
-class _Models(MutableMapping[str, "type[nn.Module]"]):
-    """Each is imported when it is asked for. One's own can be added."""
+def _is_model(value: Any) -> bool:
+    from torch import nn
 
-    def __init__(self) -> None:
-        self._own: dict[str, type[nn.Module]] = {}
+    from enfa.nn.convs import is_conv
 
-    def __getitem__(self, name: str) -> type[nn.Module]:
-        if name in self._own:
-            return self._own[name]
+    if isinstance(value, type):
+        return issubclass(value, nn.Module) and not is_conv(value)
+    return callable(value)  # a function that makes one: by enfa.lift, say
+
+
+class _Models(Mapping[str, "Callable[..., nn.Module]"]):
+    """Each is imported when it is asked for. Those of the user's own files (:mod:`enfa.own_code`) are called as there."""
+
+    def __getitem__(self, name: str) -> Callable[..., nn.Module]:
+        mine = found("the model", name, _CLASSES, _is_model)
+        if mine is not None:
+            return mine
         module, _, cls = _CLASSES[name].rpartition(".")
         return getattr(import_module(f"enfa.nn.models.{module}"), cls)
 
-    def __setitem__(self, name: str, cls: type[nn.Module]) -> None:
-        self._own[name] = cls
-
-    def __delitem__(self, name: str) -> None:
-        del self._own[name]
-
     def __iter__(self) -> Iterator[str]:
-        return iter({**_CLASSES, **self._own})
+        return iter({**_CLASSES, **own(_is_model)})
 
     def __len__(self) -> int:
-        return len({**_CLASSES, **self._own})
+        return sum(1 for _ in self)
 
     def __contains__(self, name: object) -> bool:  # asked without importing it
-        return name in _CLASSES or name in self._own
+        return name in _CLASSES or name in own(_is_model)
 
 
 MODELS = _Models()

@@ -45,9 +45,9 @@ def write_pages(out: Path) -> bool:
         "How it works",
         [
             "A subgraph GNN runs on a bag of edited copies of a graph. Here the graph is a molecule, and every circle is "
-            "one row: the embedding of one atom in one copy. Equal numbers are equal rows. Step through the layers."
+            "one row: the embedding of one atom in one copy. Equal numbers are equal rows."
         ],
-        html=how_it_works_html(how_it_works_data()),
+        html="<p>Step through the layers.</p>" + how_it_works_html(how_it_works_data()),
     )
     sections.insert(0, how)
     (out / "index.html").write_text(page_html(TITLE, LEAD, sections, _footer(stored)))

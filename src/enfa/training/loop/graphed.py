@@ -8,7 +8,9 @@ import torch
 from enfa.batch.loader import default_workers
 from enfa.batch.static.packed import Packed, PackedLoader
 from enfa.nn.triton import accelerated
+from enfa.training.settings.code import of_own_code
 from enfa.training.settings.config import Config
+from enfa.training.unread import tell
 
 __all__ = ["Chunks", "on_gpu", "uses_graphs", "workers"]
 
@@ -21,7 +23,12 @@ def uses_graphs(config: Config) -> bool:
     """Whether steps are padded, packed and captured: by default wherever they can be."""
     if config.graphed != "auto":
         return config.graphed
-    return on_gpu(config) and config.not_graphed() is None and accelerated(torch.empty(0, device="cuda"))
+    if not on_gpu(config) or config.not_graphed() is not None or not accelerated(torch.empty(0, device="cuda")):
+        return False
+    if of_own_code(config):  # a graph repeats what Python decided when it was captured: the user must know that it may
+        tell(f"{config.name}: steps of a model of your own run eagerly; graphed=true captures them, as enfa.Step does.")
+        return False
+    return True
 
 
 def workers(config: Config) -> int:

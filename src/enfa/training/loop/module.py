@@ -28,6 +28,7 @@ from enfa.training.loop.lightning import pl
 from enfa.training.loop.schedule import Plateau, make_schedule
 from enfa.training.results.parts import Parts
 from enfa.training.score import make_metric, summed_loss
+from enfa.training.settings.code import code_of_run, of_own_code
 from enfa.training.settings.config import Config
 from enfa.training.settings.folder import fingerprint
 from enfa.training.settings.freeze import frozen_modules
@@ -77,6 +78,7 @@ class TrainingModule(pl.LightningModule):
         """What every finished epoch came to. Saved with the checkpoint, so a resumed run has all of it."""
         self.csv: Path | None = None
         self.data = fingerprint(config)
+        self._own = of_own_code(config)
         self.graphed = uses_graphs(config)
         self.automatic_optimization = not self.graphed
         self._step: Step | None = None
@@ -122,6 +124,17 @@ class TrainingModule(pl.LightningModule):
         """
         return self.mean_loss(self.model(plan), self.labels_of(plan))
 
+    def _check_outputs(self, logits: Any, y: Tensor) -> None:
+        """A model of the user's own may give anything: of too few classes a GPU would not say which."""
+        expected = [len(y), self.problem.num_outputs]
+        if not isinstance(logits, Tensor) or list(logits.shape) != expected:
+            got = list(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+            of = {"multiclass": "classes", "binary": "tasks", "regression": "targets"}[self.problem.task]
+            raise ValueError(
+                f"Expected outputs of shape {expected} from {self.config.model}, a row for each of the labels and a column for "
+                f"each of the {of}, got {got}"
+            )
+
     def _scaled(self, y: Tensor) -> Tensor:
         """Labels in the units in which the model learns."""
         if self.label_mean is None or self.label_std is None:
@@ -139,6 +152,7 @@ class TrainingModule(pl.LightningModule):
         return plan.y.index_select(0, roots)
 
     def mean_loss(self, logits: Tensor, y: Tensor) -> Tensor:
+        self._check_outputs(logits, y)
         logits = logits.float() if logits.dtype in (torch.bfloat16, torch.float16) else logits
         total, count = summed_loss(logits, self._scaled(y), self.problem.task, self.loss_name)
         if self._sums is None or self._sums.device != total.device:
@@ -185,7 +199,7 @@ class TrainingModule(pl.LightningModule):
             for group in optimiser.param_groups:
                 group["fused"] = True if self.device.type == "cuda" else group["fused"]
             self._step = Step(self.model, optimiser, self.mean_loss, autocast=self._mixed)
-            self._step.rehearses = True
+            self._step.rehearses = not self._own
         # Lightning counts the steps of its own optimiser wrappers, and checkpoints by that count
         counted = self.trainer.fit_loop.epoch_loop.manual_optimization.optim_step_progress
         self.parts.begin("kernels")
@@ -235,7 +249,7 @@ class TrainingModule(pl.LightningModule):
             return
         if self._forward is None:
             self._forward = GraphedForward(self.model, autocast=self._mixed)
-            self._forward.rehearses = True
+            self._forward.rehearses = not self._own
         for packed in batch:
             self._found.append(self._forward(packed))
             self._of.append(packed.graphs)
@@ -293,6 +307,7 @@ class TrainingModule(pl.LightningModule):
             "version": __version__,
             "config": self.config.to_dict(),
             "data": self.data,
+            "code": code_of_run(self.config),
             "problem": self.problem.to_dict(),
             "curve": self.curve,
             "seconds": self.seconds,

@@ -8,6 +8,7 @@ from typing import Any
 
 from enfa.training.metrics import reached
 from enfa.training.results.record import Record
+from enfa.training.settings.code import tell_changed_code
 from enfa.training.settings.config import Config
 from enfa.training.settings.folder import check_same_data, fingerprint, folder_of
 
@@ -27,6 +28,7 @@ def record_of(config: Config) -> Record | None:
     if there != config:
         return None
     check_same_data(path, record.data, fingerprint(config), config)
+    tell_changed_code(path, record.code, config)
     return record
 
 

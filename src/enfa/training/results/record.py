@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from enfa.training.metrics import best_of, in_units, reached
+from enfa.training.settings.code import code_of_run
 from enfa.training.settings.config import Config
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Record", "hardware"]
 
-NEW = ("parts", "data", "std", "targets", "validated_on")  # what older files lack
+NEW = ("parts", "data", "std", "targets", "validated_on", "code")  # what older files lack
 
 
 def hardware(device: torch.device) -> str:
@@ -57,6 +58,7 @@ class Record:
     std: list[float] | None = None  # of numbers that were standardised, so that errors are in these
     targets: list[str] | None = None
     validated_on: str | None = None  # "test fold", "next fold", or "valid": a part that the split has for it
+    code: dict[str, str] | None = None  # fingerprints of the user's own files that it is made of
 
     @classmethod
     def of(
@@ -79,7 +81,7 @@ class Record:
             config.to_dict(), config.seed, config.fold, metric, ended, len(score),
             [row["loss"] for row in module.curve], score, best, score[best], test, __version__, torch.__version__, where,
             round(seconds, 1), module.parts.to_dict(), module.data, module.problem.std, module.problem.targets,
-            validated_on,
+            validated_on, code_of_run(config),
         )  # fmt: skip
 
     @classmethod

@@ -18,8 +18,9 @@ GIVEN = ("in_channels", "out_channels", "edge_channels", "mark_channels", "edge_
 
 
 def default_of(model: str, name: str) -> Any:
-    """What a model's constructor has for an argument that is not given; None where it does not take it."""
+    """What a model's constructor has for an argument that is not given; None where it does not take it, or has there what no
+    config can say."""
     if model in DEFAULTS:  # which needs no PyTorch
         return DEFAULTS[model][name]
     param = arguments(MODELS[model]).get(name)
-    return None if param is None or param.default is param.empty else param.default
+    return param.default if param is not None and isinstance(param.default, str | bool) else None

@@ -7,9 +7,9 @@ from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import Any, Literal, get_type_hints
 
 from enfa.datasets.known import TU_NAMES, is_table, names
-from enfa.graphs.names import check_file_name, unknown
+from enfa.graphs.names import check_file_name, check_named
 from enfa.graphs.numbers import bytes_of, real, whole
-from enfa.nn.models.registry import MODELS
+from enfa.nn.models.registry import MODELS, SHIPPED
 from enfa.training.settings.arguments import OWN_DEFAULT, default_of
 from enfa.training.settings.freeze import groups
 from enfa.training.settings.types import checked, described
@@ -71,16 +71,16 @@ class Config:
         "test",
     )
 
-    model: str = _setting(f"which model: {', '.join(MODELS)}", "ds")
+    model: str = _setting(f"which model: {', '.join(SHIPPED)}; or a class of your own out of --code FILE", "ds")
     model_params: dict[str, Any] = field(
         default_factory=dict, metadata={"meaning": "arguments of the model's constructor that are no settings of their own"}
     )
-    policy: str = _setting("what makes the subgraphs: a name such as node_marking", "node_marking")
+    policy: str = _setting("what makes the subgraphs: a name such as node_marking, or a class of your own", "node_marking")
     policy_params: dict[str, Any] = field(
         default_factory=dict, metadata={"meaning": "the policy's parameters, such as isolate"}
     )
     # None here and below: the default of the model's own constructor, which stands here as soon as the config is made
-    conv: str | None = _setting(f"gin, gine, graphconv or gcn, or what else the model takes {_OWN}", None)
+    conv: str | None = _setting(f"gin, gine, graphconv or gcn, what else the model takes, or one of your own {_OWN}", None)
     context: str = _setting("of dss: dss, identity or mpnn", "dss")
     num_layers: int = _setting("message-passing layers", 4)
     hidden_channels: int = _setting("width", 32)
@@ -169,8 +169,7 @@ class Config:
             raise ValueError(f"Expected validation to be test or next for {self.dataset}, got null")
         if self.threads is not None and self.threads < 1:
             raise ValueError(f"Expected threads >= 1, or null for as many as there are cores, got {self.threads}")
-        if self.model not in MODELS:
-            raise unknown("model", self.model, MODELS)
+        check_named("model", self.model, MODELS)
         for name in OWN_DEFAULT:
             if getattr(self, name) is None:
                 object.__setattr__(self, name, default_of(self.model, name))
@@ -197,7 +196,7 @@ class Config:
             "devices": self.devices > 1,
             "max_rows": self.max_rows is not None,  # the number of graphs must not vary
             "precision": self.precision == "16",  # whose loss is scaled by what the CPU decides
-            "readout": self.readout not in ("sum", "mean", "max"),
+            "readout": self.readout in ("root", "node"),
             "policy": self.policy == "subsample",  # each epoch draws other sizes
         }
         return next((f"{name}={getattr(self, name)}" for name, is_wrong in wrong.items() if is_wrong), None)

@@ -10,7 +10,8 @@ from typing import Any
 import yaml
 
 from enfa.datasets.known import dataset_file, is_table, names, no_records
-from enfa.nn.models.registry import MODELS
+from enfa.nn.models.arguments import arguments
+from enfa.nn.models.registry import DEFAULTS, MODELS
 from enfa.training.settings.arguments import default_of
 from enfa.training.settings.config import Config
 
@@ -113,9 +114,13 @@ def _with_defaults(values: dict[str, Any]) -> dict[str, Any]:
 
 def _for_molecules(values: dict[str, Any]) -> dict[str, Any]:
     model = values.get("model", "ds")
-    own = default_of(model, "conv") if isinstance(model, str) and model in MODELS else None
+    known = isinstance(model, str) and model in MODELS
+    own = default_of(str(model), "conv") if known else None
     bonds = {"conv": READS_BONDS[own]} if own in READS_BONDS else {}
-    return {**MOLECULES, **bonds, **values}
+    usual = dict(MOLECULES)
+    if known and model not in DEFAULTS and "hidden_channels" not in arguments(MODELS[str(model)]):
+        del usual["hidden_channels"]
+    return {**usual, **bonds, **values}
 
 
 def read_config(path: str | Path, overrides: Sequence[str] = (), **options: Any) -> Config:

@@ -1,0 +1,42 @@
+"""The user's own files that a run is made of: models, convs and policies that are in none of the package's."""
+
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from enfa.own_code import code_of
+from enfa.training.settings.config import Config
+
+__all__ = ["code_of_run", "of_own_code", "tell_changed_code"]
+
+
+def of_own_code(config: Config) -> bool:
+    """Whether the user's own files compute rows, so that it is not known here what may be done to these."""
+    return bool(code_of((config.model, config.conv)))
+
+
+def code_of_run(config: Config) -> dict[str, str] | None:
+    """Fingerprints of the files that a run is made of; None where it has none."""
+    return code_of((config.model, config.policy, config.conv, *_texts(config.policy_params))) or None
+
+
+def _texts(value: Any) -> list[str]:
+    """All texts in the parameters of a policy: some are names of other policies, however deep."""
+    if isinstance(value, dict | list):
+        return [text for part in (value.values() if isinstance(value, dict) else value) for text in _texts(part)]
+    return [value] if isinstance(value, str) else []
+
+
+def tell_changed_code(where: Path, there: Any, config: Config) -> None:
+    """Warn, and no more: a comment may have changed, or what the model computes, and which it is cannot be told here."""
+    there = there if isinstance(there, dict) else {}
+    changed = sorted(name for name, now in (code_of_run(config) or {}).items() if there.get(name) != now)
+    if changed:
+        _warn(f"{', '.join(changed)} has changed since {where} was written, and may compute something else now")
+
+
+@cache
+def _warn(line: str) -> None:
+    """Once in a process, however many runs it reads."""
+    warnings.warn(line, stacklevel=2)

@@ -1,0 +1,125 @@
+"""A file as users write it: models, a conv and a policy of their own, which configs and commands name by --code."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import GIN, MessagePassing
+
+import enfa
+from enfa.nn import DSGNN
+
+__all__ = ["Across", "Attends", "Every", "Gated", "Leaves", "Means", "Net", "Own", "Plain", "Wide", "lifted", "nothing"]
+
+
+class Own(nn.Module):
+    """Two arguments of its own, and few of the usual ones."""
+
+    def __init__(
+        self, in_channels: Any, hidden_channels: int, out_channels: int, *, num_layers: int = 1, mark_channels: int = 1,
+        edge_channels: Any = None, power: int, slope: float = 0.0,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.given = {"num_layers": num_layers, "edge_channels": edge_channels, "power": power, "slope": slope}
+        self.embed = nn.Embedding(in_channels[0], hidden_channels)
+        self.mark, self.head = nn.Linear(mark_channels, hidden_channels), nn.Linear(hidden_channels, out_channels)
+
+    def forward(self, bag: enfa.Bag) -> Tensor:
+        h = self.embed(bag.x[:, 0]) + self.mark(bag.mark)
+        return self.head(bag.pool(bag.pool(h, "sum"), "mean"))
+
+
+class Means(DSGNN):
+    """Defaults of its own."""
+
+    def __init__(self, *first: Any, readout: str = "mean", residual: bool = True, **options: Any) -> None:
+        if "bag" in options:
+            raise TypeError("Means takes no bag")
+        super().__init__(*first, readout=readout, **options)
+        self.adds = residual
+
+
+class Attends(Own):
+    """A conv that the package has none of, by its name."""
+
+    def __init__(self, *first: Any, conv: str = "gat", power: int = 1, **options: Any) -> None:
+        super().__init__(*first, power=power, **options)
+        self.given["conv"] = conv
+
+
+class Across(Own):
+    def forward(self, bag: enfa.Bag) -> Tensor:
+        return self.head(bag.pool(bag.across(self.mark(bag.mark), "sum"), "sum"))
+
+
+class Plain(nn.Module):
+    """All in code: no arguments but what the data say."""
+
+    def __init__(self, in_channels: list[int], out_channels: int, activation: Any = nn.ReLU) -> None:
+        super().__init__()
+        self.embed = nn.ModuleList(nn.Embedding(count, 8) for count in in_channels)
+        self.mark, self.conv, self.head = nn.Linear(1, 8), Gated(8, 8), nn.Linear(8, out_channels)
+        self.act = activation()
+
+    def forward(self, bag: enfa.Bag) -> Tensor:
+        h: Any = self.mark(bag.mark)
+        for column, embed in enumerate(self.embed):
+            h = h + embed(bag.x[:, column])
+        return self.head(bag.pool(bag.pool(self.act(bag.propagate(self.conv, h)), "sum"), "mean"))
+
+
+class Wide(Plain):
+    """As many outputs as it likes."""
+
+    def __init__(self, in_channels: list[int]) -> None:
+        super().__init__(in_channels, 7)
+
+
+class Net(Plain):
+    """Rows, where a tensor is wanted."""
+
+    def forward(self, bag: enfa.Bag) -> Any:
+        return self.mark(bag.mark)
+
+
+class Gated(MessagePassing):
+    def __init__(self, channels_in: int, channels_out: int) -> None:
+        super().__init__(aggr="sum")
+        self.own, self.other = nn.Linear(channels_in, channels_out), nn.Linear(channels_in, channels_out)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.own(x) + self.propagate(edge_index, x=self.other(x))
+
+    def message(self, x_j: Tensor) -> Tensor:
+        return torch.sigmoid(x_j)
+
+
+class Leaves(enfa.Policy):
+    """A subgraph for every ``every``-th node, without it."""
+
+    def __init__(self, every: int = 2) -> None:
+        self.every = every
+
+    def bag(self, graph: Any) -> Any:
+        for node in range(0, graph.num_nodes, self.every):
+            yield enfa.Subgraph().delete_node(node)
+
+
+class Every(enfa.Policy):
+    """Each subgraph of another policy, twice."""
+
+    def __init__(self, policy: enfa.Policy, more: dict[str, Any] | None = None) -> None:
+        self.policy = policy
+
+    def bag(self, graph: Any) -> Any:
+        for subgraph in self.policy.bag(graph):
+            yield subgraph
+            yield subgraph
+
+
+def lifted(in_channels: int, out_channels: int, hidden_channels: int = 8) -> nn.Module:
+    return enfa.lift(GIN(in_channels, hidden_channels, 2, out_channels))
+
+
+def nothing() -> None:
+    """Makes no model."""

@@ -1,0 +1,114 @@
+"""Files of the user's own: what they define can be named, and what is wrong with them is said in one line."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import code_of_mine
+import pytest
+from typer.testing import CliRunner
+
+import enfa
+from enfa.cli.app import app
+from enfa.edits import policy_from
+from enfa.graphs.names import Unnamed
+from enfa.nn.convs import make_conv
+from enfa.nn.models.registry import MODELS, SHIPPED
+from enfa.own_code import code_of
+from enfa.testing import assert_same_as_full, random_graphs
+
+Write = Callable[[str, str], Path]
+
+
+@pytest.fixture(autouse=True)
+def code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ENFA_CODE", code_of_mine.__file__)
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    """Names a file of the user's own, with this text."""
+
+    def written(name: str, text: str) -> Path:
+        (tmp_path / name).write_text(text)
+        monkeypatch.setenv("ENFA_CODE", str(tmp_path / name))
+        return tmp_path / name
+
+    return written
+
+
+def test_what_a_file_defines_is_called_as_there() -> None:
+    assert MODELS["Plain"] is code_of_mine.Plain and MODELS["lifted"] is code_of_mine.lifted
+    assert set(SHIPPED) < set(MODELS) and "Gated" not in MODELS  # a conv
+    assert len(MODELS) == len(list(MODELS)) == len(SHIPPED) + 9
+    assert policy_from("Leaves", every=3) == code_of_mine.Leaves(3)
+    assert policy_from("subsample", policy={"name": "Leaves", "every": 1}, count=2).policy == code_of_mine.Leaves(1)
+    assert isinstance(make_conv("Gated", 4, 8, 0, None), code_of_mine.Gated)
+
+
+def test_it_is_exact_as_any_other() -> None:
+    model = enfa.DSGNN(3, 8, 2, num_layers=2, conv="Gated")
+    assert_same_as_full(model, policy_from("Leaves"), random_graphs(6, nodes=7, channels=3))
+
+
+def test_no_file_no_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ENFA_CODE", "")
+    with pytest.raises(Unnamed, match=r"Expected the model to be one of ds, .*, got 'Plain'; one of your own needs the file"):
+        MODELS["Plain"]
+    with pytest.raises(Unnamed, match=r"got 'Leaves'; one of your own needs the file that defines it: --code FILE"):
+        policy_from("Leaves")
+    with pytest.raises(Unnamed, match="Expected conv to be one of gin, gine, graphconv, gcn, got 'Gated'"):
+        make_conv("Gated", 4, 8, 0, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("wrong_a.py", "x = 1\n\ny = x.nothing\n", r"wrong_a.py, line 3: AttributeError: 'int' object has no attribute"),
+        ("wrong_b.py", "def f(:\n", r"wrong_b.py, line 1: SyntaxError"),
+        ("wrong_c.py", "import no_such_package\n", "wrong_c.py, line 1: ModuleNotFoundError: No module"),
+        ("wrong_d.py", "__all__ = ['Net']\n", "wrong_d.py: Expected what __all__ names, got no 'Net'"),
+        ("math.py", "", r"math.py: Expected a file whose name no other module has, got that of .*: rename it"),
+        ("model.txt", "", r"Expected a Python file \(\.py\) for --code, got .*model.txt"),
+    ],
+)
+def test_a_file_that_is_wrong(write: Write, name: str, text: str, message: str) -> None:
+    write(name, text)
+    with pytest.raises(ValueError, match=message):
+        MODELS["Net"]
+
+
+def test_names_of_two_things_are_refused(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write("twice.py", "def gin(a, b): pass\ndef ds(): pass\ndef Plain(): pass\n")
+    for named in (lambda: MODELS["ds"], lambda: make_conv("gin", 1, 1, 0, None)):
+        with pytest.raises(ValueError, match=r"'(ds|gin)' from the package or from a file of --code, got it in both"):
+            named()
+    assert MODELS["Plain"]() is None
+    monkeypatch.setenv("ENFA_CODE", os.pathsep.join([str(path), code_of_mine.__file__]))
+    with pytest.raises(ValueError, match="Expected 'Plain' in one of the files of --code"):
+        MODELS["Plain"]
+
+
+def test_what_a_file_imports_is_not_its_own(write: Write) -> None:
+    write("imports.py", "from torch.nn import Linear\nfrom enfa import NodeMarking\nclass Net(Linear): pass\n")
+    assert set(MODELS) - set(SHIPPED) == {"Net"}
+
+
+def test_fingerprints_are_those_of_the_files_that_are_named(write: Write) -> None:
+    assert code_of(["ds", "node_marking", None, 3]) == {}
+    found = code_of(["ds", "Leaves"])
+    assert list(found) == ["code_of_mine.py"]
+    path = write("changing.py", "def one(): pass\n")
+    before = code_of(["one"])
+    path.write_text("def one(): return 1\n")
+    assert before.keys() == code_of(["one"]).keys() and before != code_of(["one"])
+
+
+@pytest.mark.parametrize("options", [["--code", "{}", "power"], ["power", "--code", "{}"], ["power", "--code={}"]])
+def test_commands_take_a_file_anywhere(monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
+    monkeypatch.setenv("ENFA_CODE", "")
+    given = [option.format(code_of_mine.__file__) for option in options]
+    result = CliRunner().invoke(app, [*given, "nowhere.npz", "--model", "Plane", "--policy", "Leaves"])
+    assert result.exit_code == 2 and "no such file" in result.stderr  # all names are known but this one
+    result = CliRunner().invoke(app, [*given, "BREC", "--model", "Plane"])
+    assert result.exit_code == 2 and "(did you mean 'Plain'?)" in result.stderr
