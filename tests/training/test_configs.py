@@ -84,7 +84,7 @@ def test_a_step_of_a_small_version_trains(path: Path, monkeypatch: pytest.Monkey
     loss = module.loss(made.batches.compiled[:4])
     loss.backward()
     optimiser.step()
-    assert loss.isfinite() and module.loss_name == ("mse" if config.dataset == "CSL" else "l1")
+    assert loss.isfinite() and module.objective.name == ("mse" if config.dataset == "CSL" else "l1")
     assert any(not torch.equal(p, before[name]) for name, p in module.named_parameters())
 
 

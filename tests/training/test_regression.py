@@ -54,7 +54,7 @@ def test_the_loss_is_the_absolute_error_where_that_is_the_metric(config_file: Wr
     assert run.module.loss(plan).item() == pytest.approx(error.abs().mean().item())
     squared = prepare(read_config(config_file(dataset=numbers), ["loss=mse"])).module
     assert squared.loss(plan).item() == pytest.approx(error.square().mean().item())
-    assert prepare(read_config(config_file(dataset=numbers), ["metric=r2"])).module.loss_name == "mse"
+    assert prepare(read_config(config_file(dataset=numbers), ["metric=r2"])).module.objective.name == "mse"
     with pytest.raises(ValueError, match="Expected no loss=l1 where labels are no numbers, got a multiclass task"):
         prepare(read_config(config_file(), ["loss=l1"]))
 

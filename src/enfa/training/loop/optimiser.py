@@ -1,0 +1,30 @@
+"""Adam, for steps that are captured and for others, and its state in checkpoints, which fits both."""
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from enfa.training.settings.config import Config
+
+__all__ = ["as_numbers", "make_adam"]
+
+
+def make_adam(config: Config, model: nn.Module, captured: bool) -> torch.optim.Adam:
+    learnt = [p for p in model.parameters() if p.requires_grad]
+    if not captured:
+        return torch.optim.Adam(learnt, lr=config.lr, weight_decay=config.weight_decay)
+    # a rate that a captured step is to follow has to be a tensor from the start: schedulers then change it in place
+    lr = torch.tensor(config.lr, device=learnt[0].device)
+    return torch.optim.Adam(learnt, lr=lr, weight_decay=config.weight_decay, fused=True, capturable=True)
+
+
+def as_numbers(checkpoint: dict[str, Any]) -> None:
+    """Rates as numbers, whatever they were here: a run may be resumed in another way."""
+    for state in checkpoint.get("optimizer_states", ()):
+        for group in state["param_groups"]:
+            group |= {name: float(group[name]) for name in ("lr", "initial_lr") if name in group}
+            group |= {"capturable": False, "fused": None}
+    for state in checkpoint.get("lr_schedulers", ()):
+        for name in {"base_lrs", "_last_lr"} & state.keys():
+            state[name] = [float(lr) for lr in state[name]]
