@@ -1,8 +1,11 @@
+import copy
 import math
 
 import pytest
 import torch
 from small_table import check_formula
+from torch import nn
+from torch.nn.utils import prune
 
 import enfa
 from enfa.nn.convs import gine
@@ -87,3 +90,35 @@ def test_rows_and_features_in_any_order_of_memory(cardinalities: list[int]) -> N
         found.append([out.detach(), *torch.autograd.grad(out.square().sum(), [rows, features])])
     for value, reference in zip(*found, strict=True):
         assert torch.equal(value, reference)
+
+
+def test_the_edge_linear_is_called() -> None:
+    """Hooks of it run, those that make its weight too; and so does another module in its place."""
+    torch.manual_seed(0)
+    graphs = random_graphs(4, 12, seed=1, channels=3, edge_channels=2)
+    model = enfa.DSGNN(3, 6, 2, 2, "gine", edge_channels=2)
+    plan, linear = enfa.make_plan(graphs, enfa.NodeMarking(), model), model.layers[0].conv.edge
+    pruned = copy.deepcopy(model)
+    of_pruned = prune.random_unstructured(pruned.layers[0].conv.edge, "weight", 0.5)
+    with torch.no_grad():
+        of_pruned.weight_orig.mul_(2)
+        linear.weight.mul_(2).mul_(of_pruned.weight_mask)
+    expected = model(plan)
+    assert torch.equal(pruned(plan), expected)
+    with torch.no_grad():
+        linear.weight.mul_(2)
+        linear.bias.mul_(2)
+    expected = model(plan)
+    with torch.no_grad():
+        linear.weight.div_(2)
+        linear.bias.div_(2)
+    hook = linear.register_forward_hook(lambda module, given, out: 2 * out)
+    assert torch.equal(model(plan), expected)
+    hook.remove()
+    model.layers[0].conv.edge = nn.Sequential(linear, _Doubled())
+    assert torch.equal(model(plan), expected)
+
+
+class _Doubled(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return 2 * x

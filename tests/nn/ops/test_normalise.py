@@ -100,3 +100,12 @@ def test_nan_stays_behind_a_relu() -> None:
 
 def test_a_forked_process_has_threads_of_its_own() -> None:
     assert threads._pool(1) is threads._pool(1) and threads._pool(1) is not threads._pool(2)
+
+
+@pytest.mark.parametrize("value", [torch.inf, -torch.inf, torch.nan, 1e38])
+@pytest.mark.filterwarnings("error")
+def test_says_no_more_about_infinite_rows_than_operators_do(by_operators: Callable[..., list[Tensor]], value: float) -> None:
+    x, copies, grad = _case(5, 3, torch.float32, zeros=False)
+    x[2, 1] = value
+    for found, expected in zip(_all_of(x, copies, grad, relu=True), by_operators(x, copies, grad, relu=True), strict=True):
+        torch.testing.assert_close(found, expected, equal_nan=True)

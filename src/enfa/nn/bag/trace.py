@@ -80,20 +80,25 @@ class TracingBag(Bag):
         self.loopless = True
 
 
-def _small(graphs: GraphSet, place: int | None = None) -> tuple[GraphSet, int]:
-    """One graph for it, and its place: the smallest with an edge and some nodes, or any. Of a large one, a node and what sends
-    to it. ``place``: this graph instead.
+def _small(graphs: GraphSet, among: np.ndarray | None = None) -> tuple[GraphSet, int]:
+    """One graph for it, and its place: the smallest with FEW nodes, one of which hears of two others, because a conv that mixes
+    rows is not noticed where each gets one message; the largest of smaller ones; or any. Of a large one, a node and what sends
+    to it. ``among``: bool, the graphs that it may be.
     """
     nodes, edges = np.diff(graphs.node_ptr), np.diff(graphs.edge_ptr)
-    if place is None:
-        place = int(np.lexsort((nodes, nodes < FEW, nodes < 1, edges < 1))[0])
+    heard = np.bincount(graphs.dst[graphs.src != graphs.dst], minlength=graphs.num_nodes)
+    alone = np.bincount(graphs.graph[heard > 1], minlength=graphs.num_graphs) == 0
+    size = np.where(nodes < FEW, -nodes, nodes)
+    keys = size, nodes < FEW, alone, nodes < 1, edges < 1
+    place = int(np.lexsort(keys if among is None else (*keys, ~among))[0])
     one = replace(graphs.subset([place]), first=graphs.first + place)  # by which a policy may know it
     if one.num_nodes <= LARGEST:
         return one, place
     inside = np.zeros(one.num_nodes, bool)
     inside[:PIECE] = one.num_edges == 0
     if one.num_edges:
-        inside[np.append(one.src[one.dst == one.dst[0]][: PIECE - 1], one.dst[0])] = True
+        hears = np.argmax(np.diff(one.in_ptr))
+        inside[np.append(one.src[one.dst == hears][: PIECE - 1], hears)] = True
     number, edge = np.cumsum(inside) - 1, np.flatnonzero(inside[one.src] & inside[one.dst])
     piece = replace(
         one, node_ptr=np.array([0, inside.sum()]), src=number[one.src[edge]], dst=number[one.dst[edge]],
@@ -138,7 +143,7 @@ def traced(model: nn.Module, graphs: GraphSet, policy: Policy, graph_attr: dict[
     if edits.root is None and not len(edits.node) and not len(edits.edge):  # nothing to edit here, but maybe in others
         every = edits_by(policy, graphs)
         if every.root is not None:
-            small, place = _small(graphs, int(every.graph[np.argmax(every.root[:, 0] >= 0)]))
+            small, place = _small(graphs, np.bincount(every.graph[every.root[:, 0] >= 0], minlength=graphs.num_graphs) > 0)
             edits = edits_by(anywhere, small)
             if edits.root is None:  # it finds nothing in a piece of that graph either
                 edits = replace(edits, root=np.full((edits.num_subgraphs, every.root.shape[1]), -1))

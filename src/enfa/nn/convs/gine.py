@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from enfa.nn.convs import _gine
 from enfa.nn.convs.base import Conv, Degrees, mlp
 from enfa.nn.ops.function import applied, backward_once
-from enfa.nn.ops.linear import linear_of
+from enfa.nn.ops.linear import called
 from enfa.nn.ops.segment import entry_sums, gather
 from enfa.nn.ops.threads import array, by_numba, in_threads
 from enfa.nn.triton import accelerated
@@ -112,7 +112,7 @@ class GINE(Conv):
     def messages(self, rows: Tensor, links: Links, edge: Tensor | None, degree: Degrees) -> Tensor:
         if edge is None:
             raise ValueError("Expected edge attributes for conv='gine', which reads them: bag.propagate(conv, h, edge_attr)")
-        features = linear_of(edge, self.edge.weight, self.edge.bias)
+        features = called(self.edge, edge)
         kinds = features.shape[0]
         if self.eps is not None and kinds and accelerated(rows) and kind_lists(links, kinds) is None:
             return _kernel()(rows, features, merged_map(links, rows.shape[0], kinds=True), None, self.eps)

@@ -15,7 +15,7 @@ from enfa.nn.triton import accelerated, matmul_precision, mixed
 if TYPE_CHECKING:
     from enfa.nn.triton.linears.wide import Normed
 
-__all__ = ["WIDE", "fusable", "linear_of", "through"]
+__all__ = ["WIDE", "called", "fusable", "linear_of", "through"]
 
 
 WIDE = 64  # where wider products may be TF32's, the vendor's own kernels are the fastest
@@ -82,6 +82,13 @@ def linear_of(
     out = F.linear(x, weight, bias)
     out = out if plus is None else out + plus
     return torch.relu(out) if relu else out
+
+
+def called(module: nn.Module, x: Tensor) -> Tensor:
+    """module(x) of a tensor: on CUDA a linear's own kernel, where nothing but the linear itself is asked for."""
+    if type(module) is not nn.Linear or not accelerated(x) or hooked(module):
+        return module(x)
+    return linear_of(x, module.weight, module.bias)
 
 
 def through(modules: nn.Module, x: Tensor) -> Tensor:

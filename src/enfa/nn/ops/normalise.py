@@ -38,23 +38,25 @@ class CountedOnCpu(torch.autograd.Function):
         shift = value[int(count.argmax())].copy() if rows else np.zeros(channels, value.dtype)
         (means, squares), totals = np.zeros((2, runs, channels)), np.zeros(runs)
         in_threads(runs, value.size, lambda a, b: _normalise.moments(value, count, shift, a, b, means, squares, totals))
-        mean, square, total = _joined(means, squares, totals)
-        rstd = 1 / np.sqrt(square / total + eps)
-        scale = rstd if weight is None else rstd * array(weight)
-        about = (
-            shift,
-            mean.astype(value.dtype),
-            scale.astype(value.dtype),
-            np.zeros(channels, value.dtype) if bias is None else array(bias).copy(),
-            relu,
-        )
+        with np.errstate(all="ignore"):  # of infinite rows, about which operators say nothing either
+            mean, square, total = _joined(means, squares, totals)
+            var, of_all = square / total, mean + shift
+            rstd = 1 / np.sqrt(var + eps)
+            scale = rstd if weight is None else rstd * array(weight)
+            about = (
+                shift,
+                mean.astype(value.dtype),
+                scale.astype(value.dtype),
+                np.zeros(channels, value.dtype) if bias is None else array(bias).copy(),
+                relu,
+            )
         out = torch.empty_like(x, memory_format=torch.contiguous_format)
         in_threads(runs, 2 * value.size, lambda a, b: _normalise.normalised(value, count, *about, a, b, array(out)))
         # what something else reads, it may also write into
         ctx.save_for_backward(x if alone else x.clone(), copies)
         ctx.about, ctx.rstd, ctx.total, ctx.has = about, rstd, total, (weight is not None, bias is not None)
         if running is not None:  # behind what is saved, as there
-            update_running(running, *(torch.as_tensor(v, dtype=x.dtype) for v in (mean + shift, square / total, total)))
+            update_running(running, *(torch.as_tensor(v, dtype=x.dtype) for v in (of_all, var, total)))
         return out
 
     @staticmethod
@@ -67,8 +69,9 @@ class CountedOnCpu(torch.autograd.Function):
         about = (value, count, *ctx.about)
         in_threads(runs, 2 * value.size, lambda a, b: _normalise.gradient_sums(above, *about, a, b, sums))
         of_bias, of_weight = sums.sum(0)
-        of_weight *= ctx.rstd
-        of_all, of_row = ((-v).astype(value.dtype) for v in (of_bias * scale, of_weight * ctx.rstd * scale))
+        with np.errstate(all="ignore"):
+            of_weight *= ctx.rstd
+            of_all, of_row = ((-v).astype(value.dtype) for v in (of_bias * scale, of_weight * ctx.rstd * scale))
         out = torch.empty_like(x, memory_format=torch.contiguous_format)
         total = value.dtype.type(ctx.total)
         rest = (total, of_all, of_row)

@@ -26,7 +26,8 @@ KIND_CHUNK = 256  # messages of one edge kind that are summed in one piece
 
 def _kept(cache: dict[str, Any], name: str, make: Callable[[], Any]) -> Any:
     if name not in cache:
-        cache[name] = make()
+        with torch.inference_mode(False):  # it may be asked for there first, and then by a pass that records gradients
+            cache[name] = make()
     return cache[name]
 
 

@@ -96,6 +96,40 @@ def test_equal_rows_hide_nothing() -> None:
         enfa.make_plan(graphs, enfa.NodeDeletion(), Unmarked(Centred()))
 
 
+def _few_messages() -> dict[str, list[Data]]:
+    """Datasets with a graph in which no row gets two messages, and others in which some do."""
+    loop = Data(x=torch.rand(1, 3), edge_index=torch.zeros(2, 1, dtype=torch.int64))
+    sparse = Data(x=torch.rand(5, 3), edge_index=torch.tensor([[0, 1], [1, 0]]))
+    ends = torch.stack([torch.arange(299), torch.arange(1, 300)])
+    path = Data(x=torch.rand(300, 3), edge_index=torch.cat([ends, ends.flip(0)], 1))
+    small, dense = _ring(4, torch.rand(4, 3)), _ring(9, torch.rand(9, 3))
+    return {"a node": [loop, small], "an edge": [sparse, dense], "a smaller ring": [sparse, small], "the end of a path": [path]}
+
+
+@pytest.mark.parametrize("graphs", _few_messages().values(), ids=_few_messages())
+@pytest.mark.parametrize("last", [False, True])
+def test_few_messages_hide_nothing(graphs: list[Data], last: bool) -> None:
+    """Of one message for each row, or of one row, nobody can see that the last one counts, or that the first is taken away."""
+
+    class Taken(MessagePassing):
+        def forward(self, x: Any, edge_index: Any) -> Any:
+            return self.propagate(edge_index, x=x)
+
+        def message(self, x_j: Tensor) -> Tensor:
+            return x_j if last else x_j - x_j[:1]
+
+        def aggregate(self, inputs: Tensor, index: Tensor, dim_size: int) -> Tensor:
+            if not last:
+                return super().aggregate(inputs, index, dim_size=dim_size)
+            out = inputs.new_zeros(dim_size, inputs.shape[1])
+            for row, message in zip(index.tolist(), inputs):
+                out[row] = message
+            return out
+
+    with pytest.raises(TypeError, match="Taken gives a row something else"):
+        enfa.make_plan(graphs, enfa.NodeMarking(), Net(Taken()))
+
+
 def test_a_number_of_rows_is_nothing_for_messages() -> None:
     class Divided(MessagePassing):
         def forward(self, x: Any, edge_index: Any) -> Any:
