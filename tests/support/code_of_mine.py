@@ -10,20 +10,9 @@ import enfa
 from enfa.nn import DSGNN
 
 __all__ = [
-    "Across",
-    "Attends",
-    "Every",
-    "Gated",
-    "Leaves",
-    "Means",
-    "Net",
-    "Own",
-    "Plain",
-    "Wide",
-    "lifted",
-    "misspelt",
-    "nothing",
-]
+    "Across", "Attends", "Every", "Gated", "Leaves", "Means", "Net", "Own", "Plain", "Still", "Wide", "lifted", "misspelt",
+    "nothing", "three",
+]  # fmt: skip
 
 
 class Own(nn.Module):
@@ -136,6 +125,14 @@ def lifted(in_channels: int, out_channels: int, hidden_channels: int = 8) -> nn.
 
 
 def misspelt(in_channel: int, out_channels: int) -> nn.Module:
+    raise AssertionError("called without an argument")
+
+
+class Still(nn.Module):
+    """Without a forward."""
+
+
+def three(channels_in: int, channels_out: int, heads: int) -> nn.Module:
     raise AssertionError("called without an argument")
 
 

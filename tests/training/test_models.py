@@ -73,6 +73,17 @@ def test_a_model_has_defaults_of_its_own() -> None:
         make_model(config(model="Means", model_params={}, bag="sum"), PROBLEM)
 
 
+@pytest.mark.parametrize("name", ["ds", "Attends"])
+def test_a_conv_takes_two_widths(name: str) -> None:
+    with pytest.raises(ValueError, match=r"Expected three\(in_channels, out_channels\) to make a conv: three\(\) missing 1 "):
+        make_model(config(model=name, model_params={}, conv="three"), PROBLEM)
+
+
+def test_a_model_has_a_forward() -> None:
+    with pytest.raises(ValueError, match=r"^Expected Still to have a method forward\(bag\), got none"):
+        make_model(config(model="Still", model_params={}), PROBLEM)
+
+
 def test_edges_reach_models_that_read_them() -> None:
     for conv, edges in ((None, [4]), ("gine", [4]), ("gin", None)):  # what the package has no conv of, reads what it likes
         model = make_model(config(model="Attends", model_params={}, conv=conv), PROBLEM)

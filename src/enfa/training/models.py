@@ -48,6 +48,8 @@ def build_model(config: Config, given: dict[str, Any]) -> nn.Module:
             raise ValueError(f"Expected arguments that {config.model} takes: {error}") from error
     if not isinstance(model, nn.Module):
         raise ValueError(f"Expected {config.model} to make a torch.nn.Module, got {type(model).__name__}")
+    if type(model).forward is nn.Module.forward:
+        raise ValueError(f"Expected {config.model} to have a method forward(bag), got none")
     return model.double() if config.precision == "64" else model
 
 
