@@ -13,8 +13,9 @@ from enfa.datasets.assemble import assemble
 from enfa.datasets.benchmark import Benchmark, Channels, Level, Metric
 from enfa.datasets.flat import FlatGraphs
 from enfa.datasets.npz.read import Need, check_names, check_needs, flat_graphs, named, read_npz, splits_of, stored
+from enfa.graphs.labels import labels
 
-__all__ = ["check_alike", "from_arrays", "from_graphs", "from_npz", "graphs_from_npz", "join", "joined"]
+__all__ = ["check_alike", "from_arrays", "from_graphs", "from_npz", "graphs_from_npz", "join", "join_labels", "joined"]
 
 
 def from_graphs(
@@ -31,11 +32,11 @@ def from_graphs(
     """A benchmark from graphs with ``edge_index`` and ``y``, and maybe ``x`` and ``edge_attr``.
 
     Integer ``x`` and ``edge_attr`` are categories, float ones are numbers. A graph's ``y`` is an integer (a class), a float (a
-    number to predict), or a row ``[1, T]``: yes/no tasks, or numbers where ``metric`` is "mae", "mse" or "r2"; NaN where not
-    measured. With ``level="node"`` it is ``[n]`` or ``[n, T]``: numbers of nodes. What is not given is read off the data; pass
-    ``num_outputs``, ``in_channels`` and ``edge_channels`` where other data may hold more classes or categories than these
-    graphs do. The arrays are copied; other attributes of the graphs are left behind, but ``edge_weight`` and ``x_cat``, which
-    models would read, are refused.
+    number to predict), or a row, ``[1, T]`` or ``[T]``: yes/no tasks, or numbers where ``metric`` is "mae", "mse" or "r2";
+    NaN where not measured. With ``level="node"`` it is ``[n]`` or ``[n, T]``: numbers of nodes. What is not given is read off
+    the data; pass ``num_outputs``, ``in_channels`` and ``edge_channels`` where other data may hold more classes or categories
+    than these graphs do. The arrays are copied; other attributes of the graphs are left behind, but ``edge_weight`` and
+    ``x_cat``, which models would read, are refused.
     """
     graphs = list(graphs)
     if not graphs:
@@ -45,7 +46,7 @@ def from_graphs(
     data = assemble(
         name,
         flat,
-        join(name, graphs, "y"),
+        join_labels(name, graphs, level),
         metric=metric,
         num_outputs=num_outputs,
         in_channels=in_channels,
@@ -177,6 +178,16 @@ def graphs_from_npz(path: str | Path, *, use_node_attr: bool = False, needs: Seq
     for graph in graphs:
         del graph.y
     return graphs
+
+
+def join_labels(name: str, graphs: Sequence[Data], level: Level) -> np.ndarray:
+    """A row for each graph, as :func:`enfa.compile` has them, or for each node. All graphs have some."""
+    if level == "node":
+        return join(name, graphs, "y")
+    try:
+        return cast(torch.Tensor, labels(graphs)).numpy()
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}: {error}") from error
 
 
 def join(name: str, graphs: Sequence[Data], key: str, dim: int = 0) -> np.ndarray:
