@@ -5,6 +5,7 @@ To add a command, write it as a function of its name, in a file of its name, and
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from importlib import import_module
 from itertools import islice
 from typing import Annotated, Any
@@ -88,7 +89,13 @@ class _Group(TyperGroup):
         return TyperCommand(name, help=COMMANDS[name][1]) if name in COMMANDS else super().get_command(ctx, name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        name, command, rest = super().resolve_command(ctx, args)
+        try:
+            name, command, rest = super().resolve_command(ctx, args)
+        except Exception as error:  # click's, of which typer may have its own copy
+            close = get_close_matches(args[0], COMMANDS, n=1)
+            if close and hasattr(error, "message"):
+                error.message += f" Did you mean {close[0]!r}?"
+            raise
         return name, _command(name) if name in COMMANDS else command, rest
 
     def invoke(self, ctx: Any) -> Any:
