@@ -2,7 +2,9 @@
 
 import hashlib
 import os
+import pickle
 from collections.abc import Callable
+from concurrent.futures.process import _ExceptionWithTraceback  # type: ignore[attr-defined]
 from pathlib import Path
 
 import code_of_mine
@@ -15,7 +17,7 @@ from enfa.edits import policy_from
 from enfa.graphs.names import Unnamed
 from enfa.nn.convs import make_conv
 from enfa.nn.models.registry import MODELS, SHIPPED
-from enfa.own_code import code_of
+from enfa.own_code import code_of, place
 from enfa.testing import assert_same_as_full, random_graphs
 
 Write = Callable[[str, str], Path]
@@ -108,6 +110,14 @@ def test_a_mistake_in_a_model_is_a_line_of_its_file(write: Write, forward: str, 
     assert result.stderr.startswith(f"Error: {path}, line 4: {message}") and result.stderr.count("\n") == 1
     error = CliRunner().invoke(app, [*words, "--debug"]).exception
     assert message in f"{type(error).__name__}: {error}"
+
+
+def test_a_mistake_in_another_process_has_its_place_too(write: Write) -> None:
+    path = write("far_away.py", "def fails():\n    raise KeyError('late')\n")
+    with pytest.raises(KeyError) as raised:
+        MODELS["fails"]()
+    sent = pickle.loads(pickle.dumps(_ExceptionWithTraceback(raised.value, raised.value.__traceback__)))  # as executors do
+    assert sent.__traceback__ is None and place(sent) == f"{path}, line 2"
 
 
 def test_names_of_two_things_are_refused(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Collection, Iterable
@@ -69,7 +70,10 @@ def _line(file: Path, error: Exception) -> str:
 def place(error: BaseException) -> str | None:
     """The innermost line of the user's files that an error came through; None where it came through none."""
     files = set(map(str, _files()))
-    lines = [f"{at.filename}, line {at.lineno}" for at in traceback.extract_tb(error.__traceback__) if at.filename in files]
+    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    if type(error.__cause__).__name__ == "_RemoteTraceback":  # of another process, which executors send as text
+        frames += [(found[1], int(found[2])) for found in re.finditer(r'File "(.+)", line (\d+)', str(error.__cause__))]
+    lines = [f"{file}, line {line}" for file, line in frames if file in files]
     return lines[-1] if lines else None
 
 
