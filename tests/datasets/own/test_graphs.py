@@ -165,7 +165,7 @@ def test_own_graphs_are_copied() -> None:
             r"graph 0 has nodes 0 to 1, but an edge \(2, 0\)",
         ),
         ([graph(edge_attr=torch.zeros(3, 1))], "but edge_attr has 3 rows"),
-        ([graph("cat")], "^graphs: graph 0: Expected 'y' to be a number, a tensor or a list of numbers, got 'cat'"),
+        ([graph("cat")], "^graphs: expected graph 0 to have a number or numbers as y, got 'cat'"),
         ([graph([0.5, 0.0])], "have 0, 1 or NaN .*; for numbers to predict, give metric='mae', 'mse' or 'r2'$"),
     ],
 )

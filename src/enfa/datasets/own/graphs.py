@@ -13,7 +13,6 @@ from enfa.datasets.assemble import assemble
 from enfa.datasets.benchmark import Benchmark, Channels, Level, Metric
 from enfa.datasets.flat import FlatGraphs
 from enfa.datasets.npz.read import Need, check_names, check_needs, flat_graphs, named, read_npz, splits_of, stored
-from enfa.graphs.labels import labels
 
 __all__ = ["check_alike", "from_arrays", "from_graphs", "from_npz", "graphs_from_npz", "join", "join_labels", "joined"]
 
@@ -181,19 +180,26 @@ def graphs_from_npz(path: str | Path, *, use_node_attr: bool = False, needs: Seq
 
 
 def join_labels(name: str, graphs: Sequence[Data], level: Level) -> np.ndarray:
-    """A row for each graph, as :func:`enfa.compile` has them, or for each node. All graphs have some."""
+    """A row for each graph, also of labels in one dimension, as :func:`enfa.compile` has them; or for each node."""
     if level == "node":
         return join(name, graphs, "y")
-    try:
-        return cast(torch.Tensor, labels(graphs)).numpy()
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name}: {error}") from error
+    rows = []
+    for place, graph in enumerate(graphs):
+        try:
+            y = torch.as_tensor(graph["y"])
+        except (TypeError, ValueError, RuntimeError) as error:  # a text, lists of several lengths
+            raise ValueError(f"{name}: expected graph {place} to have a number or numbers as y, got {graph['y']!r}") from error
+        rows.append(y[None] if y.ndim == 1 and len(y) != 1 else y)
+    return _joined(name, "y", rows)
 
 
 def join(name: str, graphs: Sequence[Data], key: str, dim: int = 0) -> np.ndarray:
+    return _joined(name, key, [graph[key] for graph in graphs], dim)
+
+
+def _joined(name: str, key: str, values: Sequence[object], dim: int = 0) -> np.ndarray:
     try:
-        values = [torch.atleast_1d(torch.as_tensor(graph[key])) for graph in graphs]
-        both = torch.cat(values, dim=dim).detach().cpu()
+        both = torch.cat([torch.atleast_1d(torch.as_tensor(value)) for value in values], dim=dim).detach().cpu()
     except (RuntimeError, IndexError) as error:
         raise ValueError(f"{name}: the graphs' {key} do not fit together ({error})") from error
     try:
