@@ -13,6 +13,8 @@ from torch import nn
 import enfa
 from enfa.testing import random_graphs
 
+if len(sys.argv) != 2:
+    sys.exit(__doc__)
 folder, several = sys.argv[1], dist.is_torchelastic_launched()
 if several:
     dist.init_process_group("gloo")  # "nccl" where each process has a GPU

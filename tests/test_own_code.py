@@ -1,7 +1,10 @@
 """Files of the user's own: what they define can be named, and what is wrong with them is said in one line."""
 
+import hashlib
 import os
+import pickle
 from collections.abc import Callable
+from concurrent.futures.process import _ExceptionWithTraceback  # type: ignore[attr-defined]
 from pathlib import Path
 
 import code_of_mine
@@ -14,7 +17,7 @@ from enfa.edits import policy_from
 from enfa.graphs.names import Unnamed
 from enfa.nn.convs import make_conv
 from enfa.nn.models.registry import MODELS, SHIPPED
-from enfa.own_code import code_of
+from enfa.own_code import code_of, place
 from enfa.testing import assert_same_as_full, random_graphs
 
 Write = Callable[[str, str], Path]
@@ -40,7 +43,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
 def test_what_a_file_defines_is_called_as_there() -> None:
     assert MODELS["Plain"] is code_of_mine.Plain and MODELS["lifted"] is code_of_mine.lifted
     assert set(SHIPPED) < set(MODELS) and "Gated" not in MODELS  # a conv
-    assert len(MODELS) == len(list(MODELS)) == len(SHIPPED) + 9
+    assert len(MODELS) == len(list(MODELS)) == len(SHIPPED) + 12
     assert policy_from("Leaves", every=3) == code_of_mine.Leaves(3)
     assert policy_from("subsample", policy={"name": "Leaves", "every": 1}, count=2).policy == code_of_mine.Leaves(1)
     assert isinstance(make_conv("Gated", 4, 8, 0, None), code_of_mine.Gated)
@@ -65,7 +68,7 @@ def test_no_file_no_name(monkeypatch: pytest.MonkeyPatch) -> None:
     ("name", "text", "message"),
     [
         ("wrong_a.py", "x = 1\n\ny = x.nothing\n", r"wrong_a.py, line 3: AttributeError: 'int' object has no attribute"),
-        ("wrong_b.py", "def f(:\n", r"wrong_b.py, line 1: SyntaxError"),
+        ("wrong_b.py", "def f(:\n", r"wrong_b.py, line 1: SyntaxError: invalid syntax$"),
         ("wrong_c.py", "import no_such_package\n", "wrong_c.py, line 1: ModuleNotFoundError: No module"),
         ("wrong_d.py", "__all__ = ['Net']\n", "wrong_d.py: Expected what __all__ names, got no 'Net'"),
         ("math.py", "", r"math.py: Expected a file whose name no other module has, got that of .*: rename it"),
@@ -76,6 +79,45 @@ def test_a_file_that_is_wrong(write: Write, name: str, text: str, message: str) 
     write(name, text)
     with pytest.raises(ValueError, match=message):
         MODELS["Net"]
+
+
+def test_a_file_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ENFA_CODE", str(tmp_path / "none.py"))
+    with pytest.raises(ValueError, match=r"There is no file .*none.py, which --code names"):
+        MODELS["Net"]
+
+
+def test_a_name_that_the_file_has_not() -> None:
+    with pytest.raises(Unnamed, match=r"Plain.*, got 'Plane' \(did you mean 'Plain'\?\); code_of_mine.py has no other$"):
+        MODELS["Plane"]
+
+
+@pytest.mark.parametrize(
+    ("forward", "message"),
+    [
+        ("self.haed(bag)", "AttributeError: 'Broken' object has no attribute 'haed'"),
+        ("bag.x.mean(0)", "TypeError: mean along dim=0 mixes rows"),
+        ("torch.ones(2, 3) @ torch.ones(2, 3)", "RuntimeError: mat1 and mat2 shapes cannot be multiplied"),
+    ],
+)
+def test_a_mistake_in_a_model_is_a_line_of_its_file(write: Write, forward: str, message: str) -> None:
+    name = "broken_" + hashlib.sha256(forward.encode()).hexdigest()[:8]  # a module is read once
+    path = write(
+        f"{name}.py", f"import torch\nclass Broken(torch.nn.Module):\n  def forward(self, bag):\n    return {forward}\n"
+    )
+    words = ["compile", "CSL", "--model", "Broken", "--out", str(path.parent / "out")]
+    result = CliRunner().invoke(app, words)
+    assert result.stderr.startswith(f"Error: {path}, line 4: {message}") and result.stderr.count("\n") == 1
+    error = CliRunner().invoke(app, [*words, "--debug"]).exception
+    assert message in f"{type(error).__name__}: {error}"
+
+
+def test_a_mistake_in_another_process_has_its_place_too(write: Write) -> None:
+    path = write("far_away.py", "def fails():\n    raise KeyError('late')\n")
+    with pytest.raises(KeyError) as raised:
+        MODELS["fails"]()
+    sent = pickle.loads(pickle.dumps(_ExceptionWithTraceback(raised.value, raised.value.__traceback__)))  # as executors do
+    assert sent.__traceback__ is None and place(sent) == f"{path}, line 2"
 
 
 def test_names_of_two_things_are_refused(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:

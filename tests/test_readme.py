@@ -32,6 +32,19 @@ def test_blocks_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
     assert steps and all(step == 4 for step in steps), "the loop has learnt something"
 
 
+def test_links_within_pages_lead_to_headings() -> None:
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+    code = re.compile(r"```.*?```", re.DOTALL)
+    found = 0
+    for page in pages:
+        for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", code.sub("", page.read_text())):
+            headings = re.findall(r"^#+ (.*)$", code.sub("", (page.parent / (target or page.name)).read_text()), re.MULTILINE)
+            names = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+            assert anchor in names, (page.name, target, anchor)
+            found += 1
+    assert found > 10
+
+
 def test_links_lead_somewhere() -> None:
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     targets = [(page, target) for page in pages for target in re.findall(r"\]\(([^)#]+)\)", page.read_text())]

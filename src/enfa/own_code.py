@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Collection, Iterable
@@ -17,11 +18,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from enfa.graphs.names import check_named
+from enfa.graphs.names import VARIABLE, check_named
 
-__all__ = ["code_of", "found", "name_code", "own"]
-
-VARIABLE = "ENFA_CODE"
+__all__ = ["code_of", "found", "name_code", "own", "place"]
 
 
 def name_code(files: Iterable[str | Path]) -> None:
@@ -39,6 +38,8 @@ def _files() -> list[Path]:
 def _read(file: Path) -> dict[str, Any]:
     """What a file defines, or what its ``__all__`` names. It becomes a module of its own name, so that objects out of it can
     be sent to other processes."""
+    if not file.exists():
+        raise ValueError(f"There is no file {file}, which --code names")
     if not file.is_file() or file.suffix != ".py":
         raise ValueError(f"Expected a Python file (.py) for --code, got {file}")
     if str(file.parent) not in sys.path:
@@ -46,7 +47,8 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         module = import_module(file.stem)
     except Exception as error:  # of whatever kind: it is the user's code that runs
-        raise ValueError(f"{file}{_line(file, error)}: {type(error).__name__}: {error}") from error
+        said = error.msg if isinstance(error, SyntaxError) else error  # which names the line again
+        raise ValueError(f"{file}{_line(file, error)}: {type(error).__name__}: {said}") from error
     _check_alone(module, file)
     names = getattr(module, "__all__", None)
     if names is None:
@@ -63,6 +65,16 @@ def _line(file: Path, error: Exception) -> str:
         return f", line {error.lineno}" if error.filename == str(file) else ""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
     return f", line {lines[-1]}" if lines else ""
+
+
+def place(error: BaseException) -> str | None:
+    """The innermost line of the user's files that an error came through; None where it came through none."""
+    files = set(map(str, _files()))
+    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    if type(error.__cause__).__name__ == "_RemoteTraceback":  # of another process, which executors send as text
+        frames += [(found[1], int(found[2])) for found in re.finditer(r'File "(.+)", line (\d+)', str(error.__cause__))]
+    lines = [f"{file}, line {line}" for file, line in frames if file in files]
+    return lines[-1] if lines else None
 
 
 def _check_alone(module: ModuleType, file: Path) -> None:

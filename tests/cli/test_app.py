@@ -30,6 +30,12 @@ def test_no_arguments_show_the_commands() -> None:
     assert "demo" in CliRunner().invoke(app, []).output
 
 
+def test_a_misspelt_command_is_told_the_one_that_was_meant() -> None:
+    result = CliRunner().invoke(app, ["trian", "a.yaml"])
+    assert result.exit_code == 2 and "No such command 'trian'. Did you mean 'train'?" in result.stderr
+    assert "Did you mean" not in CliRunner().invoke(app, ["zzz"]).stderr
+
+
 @pytest.mark.parametrize("error", [ValueError, TypeError, FileNotFoundError])
 def test_a_mistake_is_one_line(failing: list[Exception], error: type[Exception]) -> None:
     message = "graph 3: Expected 'edge_index' of shape [2, edges],\ngot [edges] " + 20 * "long "

@@ -9,7 +9,10 @@ from torch_geometric.nn import GIN, MessagePassing
 import enfa
 from enfa.nn import DSGNN
 
-__all__ = ["Across", "Attends", "Every", "Gated", "Leaves", "Means", "Net", "Own", "Plain", "Wide", "lifted", "nothing"]
+__all__ = [
+    "Across", "Attends", "Every", "Gated", "Leaves", "Means", "Net", "Own", "Plain", "Still", "Wide", "lifted", "misspelt",
+    "nothing", "three",
+]  # fmt: skip
 
 
 class Own(nn.Module):
@@ -119,6 +122,18 @@ class Every(enfa.Policy):
 
 def lifted(in_channels: int, out_channels: int, hidden_channels: int = 8) -> nn.Module:
     return enfa.lift(GIN(in_channels, hidden_channels, 2, out_channels))
+
+
+def misspelt(in_channel: int, out_channels: int) -> nn.Module:
+    raise AssertionError("called without an argument")
+
+
+class Still(nn.Module):
+    """Without a forward."""
+
+
+def three(channels_in: int, channels_out: int, heads: int) -> nn.Module:
+    raise AssertionError("called without an argument")
 
 
 def nothing() -> None:

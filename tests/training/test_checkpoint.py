@@ -92,9 +92,15 @@ def test_another_layout_or_version(trained: tuple[Path, Path, bytes], refused: R
     refused(changed(newer), "Expected a setting that exists, got 'warp'")
     refused(changed(lambda c: c["enfa"]["problem"].update(shape=3)), "is a damaged checkpoint: ")
     refused(changed(lambda c: c["state_dict"].pop("model.head.0.bias")), "Expected 'model.head.0.bias' of shape [8], got none")
-    refused(changed(lambda c: c["state_dict"].update(more=torch.ones(2))), "Expected 'more' none, got of shape [2]")
-    wide = "Expected 'model.head.0.bias' of shape [8], got of shape [9]"
+    refused(changed(lambda c: c["state_dict"].update(more=torch.ones(2))), "Expected no 'more', got one of shape [2]")
+    wide = "Expected 'model.head.0.bias' of shape [8], got one of shape [9]"
     refused(changed(lambda c: c["state_dict"].update({"model.head.0.bias": torch.ones(9)})), wide)
+
+    def of_own_code(c: dict[str, Any]) -> None:
+        c["enfa"]["code"] = {"net.py": "as it was"}
+        c["state_dict"]["more"] = torch.ones(2)
+
+    refused(changed(of_own_code), "is not of the model that net.py makes now: Expected no 'more', got one of shape [2]")
     alone = "cannot be resumed: Expected it to hold optimizer_states, got weights only"
     refused(changed(lambda c: c.pop("optimizer_states")), alone, resumes=True)
 

@@ -40,9 +40,16 @@ def test_settings_that_a_constructor_takes_reach_it() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"model": "Owm"}, r"Expected model to be one of .*Own, .*got 'Owm' \(did you mean 'Own'\?\); one of your own"),
+        (
+            {"model": "Owm"},
+            r"Expected model to be one of .*Own, .*got 'Owm' \(did you mean 'Own'\?\); code_of_mine.py has no other",
+        ),
         ({"model_params": {"pover": 3}}, r"argument of Own to be one of power, slope, got 'pover' \(did you mean 'power'\?\)"),
         ({"model_params": {}}, "Expected power among model_params, which Own needs, got none"),
+        (
+            {"model": "misspelt", "model_params": {}},
+            r"misspelt needs, got none \(an argument called in_channels is given by itself\)",
+        ),
         ({"model_params": {"power": 3, "num_layers": 2}}, "Expected num_layers as a setting of its own"),
         ({"model_params": {"power": 3, "in_channels": 2}}, "argument of Own to be one of power, slope, got 'in_channels'"),
         ({"jk": "concat"}, "Expected no jk for the model Own, which has none, got 'concat'"),
@@ -62,8 +69,19 @@ def test_a_model_has_defaults_of_its_own() -> None:
     assert make_model(made, PROBLEM).readout == "mean" and make_model(made, PROBLEM).adds
     made = config(model="Means", model_params={}, readout="sum", residual=False)
     assert make_model(made, PROBLEM).readout == "sum" and not make_model(made, PROBLEM).adds
-    with pytest.raises(ValueError, match="Expected arguments that Means takes: Means takes no bag"):
+    with pytest.raises(TypeError, match=r"^Means takes no bag"):  # as it was raised, in the user's own file
         make_model(config(model="Means", model_params={}, bag="sum"), PROBLEM)
+
+
+@pytest.mark.parametrize("name", ["ds", "Attends"])
+def test_a_conv_takes_two_widths(name: str) -> None:
+    with pytest.raises(ValueError, match=r"Expected three\(in_channels, out_channels\) to make a conv: three\(\) missing 1 "):
+        make_model(config(model=name, model_params={}, conv="three"), PROBLEM)
+
+
+def test_a_model_has_a_forward() -> None:
+    with pytest.raises(ValueError, match=r"^Expected Still to have a method forward\(bag\), got none"):
+        make_model(config(model="Still", model_params={}), PROBLEM)
 
 
 def test_edges_reach_models_that_read_them() -> None:

@@ -35,7 +35,7 @@ def test_sweep_repeats_nothing(tmp_path: Path, config_file: Callable[..., Path])
     args = ["sweep", str(config_file(epochs=2)), "--results", str(tmp_path / "r"), "--no-progress", "--folds", "0-1"]
     first = CliRunner().invoke(app, args)
     assert first.exit_code == 0, first.output
-    assert "2 runs to do" in first.output and "fold 1 seed 0: all epochs" in first.output and "±" in first.output
+    assert "2 runs to do" in first.output and "fold 1 seed 0: all epochs after 2 epochs" in first.output and "±" in first.output
     text = (tmp_path / "r" / "tiny.json").read_text()
     values = json.loads(text)
     assert [(r["fold"], r["seed"], r["metric"], len(r["score"])) for r in values["runs"]] == [
@@ -52,6 +52,17 @@ def test_sweep_repeats_nothing(tmp_path: Path, config_file: Callable[..., Path])
     assert "1 run to do, 4 on file" in one.output
     other = CliRunner().invoke(app, [*args, "lr=0.5"])
     assert other.exit_code == 2 and "runs with other settings (lr is 0.01 there and 0.5 here)" in other.stderr
+
+
+def test_a_mistake_in_ones_own_model_is_a_line_of_its_file(
+    tmp_path: Path, config_file: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = tmp_path / "broken_in_sweeps.py"
+    code.write_text("import enfa\nclass Broken(enfa.DSGNN):\n  def forward(self, bag):\n    return self.nothing\n")
+    monkeypatch.setenv("ENFA_CODE", str(code))
+    args = ["sweep", str(config_file(model="Broken")), "--folds", "0", "--results", str(tmp_path / "r"), "--no-progress"]
+    said = CliRunner().invoke(app, args).output
+    assert f"failed: {code}, line 4: AttributeError: 'Broken' object has no attribute 'nothing'" in said
 
 
 def test_columns_to_learn_are_named_as_for_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +101,7 @@ def test_a_run_that_fails_is_reported_and_the_others_run(tmp_path: Path, config_
     result = CliRunner().invoke(app, [*args, "--folds", "0-1"])
     assert result.exit_code == 1, result.output
     assert f"tiny fold 0 seed 0: failed: {bad} is damaged" in result.output
-    assert "tiny fold 1 seed 0: all epochs after 1 epochs" in result.output
+    assert "tiny fold 1 seed 0: all epochs after 1 epoch," in result.output
     assert [run["fold"] for run in json.loads((tmp_path / "r" / "tiny.json").read_text())["runs"]] == [1]
 
 
@@ -117,7 +128,7 @@ def test_a_run_that_another_process_is_at_has_not_failed(tmp_path: Path, config_
         other.communicate("\n")
     assert result.exit_code == 0, result.output
     assert f"tiny fold 0 seed 0: left to another process ({other.pid}), which is at it" in result.output
-    assert "tiny fold 1 seed 0: all epochs after 1 epochs" in result.output
+    assert "tiny fold 1 seed 0: all epochs after 1 epoch," in result.output
     assert not list(folder.iterdir())
 
 

@@ -63,6 +63,17 @@ def test_a_class_that_is_not_trained_on(tmp_path: Path) -> None:
     assert result.exit_code == 0 and result.stderr == said, result.output
 
 
+@pytest.mark.parametrize("level", ["graphs", "nodes"])
+def test_one_class_is_nothing_to_learn(make_npz: Callable[..., Path], tmp_path: Path, level: str) -> None:
+    path = make_npz(np.zeros(40, np.int64))
+    if level == "nodes":
+        part, ends = np.arange(12) % 3, np.stack([np.arange(12), (np.arange(12) + 1) % 12])
+        masks = {f"{name}_mask": part == k for k, name in enumerate(("train", "val", "test"))}
+        np.savez(path, x=np.zeros((12, 1)), edge_index=ends, y=np.zeros(12, np.int64), **masks)
+    result = CliRunner().invoke(app, ["train", str(path), *SETTINGS, f"level={level}", f"out={tmp_path}", "--no-progress"])
+    assert result.exit_code == 2 and f"Expected at least two classes to learn in {path.stem}, got one" in result.stderr
+
+
 def test_classes_by_name_and_by_number(make_npz: Callable[..., Path]) -> None:
     y = np.arange(40) % 4
     data = from_npz(make_npz(y))

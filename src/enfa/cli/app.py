@@ -5,6 +5,7 @@ To add a command, write it as a function of its name, in a file of its name, and
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from importlib import import_module
 from itertools import islice
 from typing import Annotated, Any
@@ -15,7 +16,7 @@ from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 
 from enfa import __version__
-from enfa.own_code import name_code
+from enfa.own_code import name_code, place
 
 __all__ = ["app"]
 
@@ -69,7 +70,7 @@ class _Group(TyperGroup):
     """Imports the command that is called. Shows a user's mistake as one line and exits with 2, as for a misspelt option."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """``--code FILE`` may stand after the command, too."""
+        """``--code FILE`` and ``--debug`` may stand after the command, too."""
         moved: list[str] = []
         rest: list[str] = []
         left = iter(args)
@@ -77,7 +78,7 @@ class _Group(TyperGroup):
             if arg == "--code":
                 moved += [arg, *islice(left, 1)]
             else:
-                (moved if arg.startswith("--code=") else rest).append(arg)
+                (moved if arg == "--debug" or arg.startswith("--code=") else rest).append(arg)
         return super().parse_args(ctx, [*moved, *rest])
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -88,24 +89,33 @@ class _Group(TyperGroup):
         return TyperCommand(name, help=COMMANDS[name][1]) if name in COMMANDS else super().get_command(ctx, name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        name, command, rest = super().resolve_command(ctx, args)
+        try:
+            name, command, rest = super().resolve_command(ctx, args)
+        except Exception as error:  # click's, of which typer may have its own copy
+            close = get_close_matches(args[0], COMMANDS, n=1)
+            if close and hasattr(error, "message"):
+                error.message += f" Did you mean {close[0]!r}?"
+            raise
         return name, _command(name) if name in COMMANDS else command, rest
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except MISTAKES as error:
-            if ctx.params.get("debug") or isinstance(error, BrokenPipeError):  # which is no mistake: click ends quietly
+        except Exception as error:
+            where = place(error)  # of whatever kind it is, where the user's own code runs
+            if isinstance(error, BrokenPipeError) or not (where or isinstance(error, MISTAKES)):  # click ends the first quietly
+                _name_setting(error)
+                raise
+            if ctx.params.get("debug"):
                 raise
             line = " ".join(str(error).split()) or type(error).__name__
             if isinstance(error, OSError) and error.filename is not None:
                 line = f"{error.filename}: {error.strerror}"
+            if where:
+                line = f"{where}: {type(error).__name__}: {line} (--debug shows the traceback)"
             # Text, not markup: messages are full of [brackets]
             Console(stderr=True).print(Text(f"Error: {line}", style="bold red"), soft_wrap=True)
             ctx.exit(2)
-        except Exception as error:
-            _name_setting(error)
-            raise
 
 
 app = typer.Typer(cls=_Group, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)

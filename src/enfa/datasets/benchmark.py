@@ -177,7 +177,7 @@ class Benchmark:
         return torch.cat([graph.y for graph in self.graphs]).numpy()
 
     def _checked_labels(self) -> np.ndarray:
-        labels = self._labels()
+        labels, hint = self._labels(), ""
         if self.task == "multiclass":
             wrong = (labels < 0) | (labels >= self.num_outputs)
             allowed = f"a class from 0 to {self.num_outputs - 1}"
@@ -187,12 +187,13 @@ class Benchmark:
         else:
             wrong = ~(np.isnan(labels) | (labels == 0) | (labels == 1)).all(axis=1)
             allowed = "0, 1 or NaN (not measured)"
+            hint = "; for numbers to predict, give metric='mae', 'mse' or 'r2'"
         if wrong.any():
             position = int(np.argmax(wrong))
             got = labels[position].tolist()
             if self.level == "node":
                 position = int(np.searchsorted(np.cumsum([g.num_nodes for g in self.graphs]), position, side="right"))
-            raise ValueError(f"{self.name}: expected graph {position} to have {allowed} as label, got {got}")
+            raise ValueError(f"{self.name}: expected graph {position} to have {allowed} as label, got {got}{hint}")
         return labels
 
     def _checked_splits(self, splits: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -119,7 +119,8 @@ class Policy:
             view = GraphView(graphs.first + g, int(graphs.node_ptr[g + 1] - first), index)
             found = self.bag(view)
             if not isinstance(found, Iterable) and not hasattr(found, "__getitem__"):
-                raise TypeError(f"{self!r}: graph {g}: Expected bag() to yield Subgraph objects, got {type(found).__name__}")
+                got = "one alone: yield it" if isinstance(found, Subgraph) else type(found).__name__
+                raise TypeError(f"{self!r}: graph {g}: Expected bag() to yield Subgraph objects, got {got}")
             bag = list(found)
             counts.append(len(bag))
             for r, one in enumerate(bag):

@@ -1,9 +1,13 @@
 """The errors for names that do not exist, and for those that files cannot have."""
 
 import difflib
+import os
 from collections.abc import Iterable
+from pathlib import Path
 
-__all__ = ["Unnamed", "check_file_name", "check_named", "unknown"]
+__all__ = ["VARIABLE", "Unnamed", "check_file_name", "check_named", "unknown"]
+
+VARIABLE = "ENFA_CODE"  # names the files of the user's own (enfa.own_code)
 
 
 class Unnamed(ValueError):
@@ -22,9 +26,11 @@ def check_named(what: str, name: object, known: Iterable[str]) -> None:
     """Refuse a name that is none of these, nor out of a file of the user's own (:mod:`enfa.own_code`)."""
     known = list(known)
     if name not in known:
-        raise Unnamed(
-            f"{unknown(what, name, known)}; one of your own needs the file that defines it: --code FILE, or ENFA_CODE=FILE"
-        )
+        files = [Path(text).name for text in os.environ.get(VARIABLE, "").split(os.pathsep) if text]
+        hint = f"{', '.join(files)} {'has' if len(files) == 1 else 'have'} no other"
+        if not files:
+            hint = f"one of your own needs the file that defines it: --code FILE, or {VARIABLE}=FILE"
+        raise Unnamed(f"{unknown(what, name, known)}; {hint}")
 
 
 def check_file_name(what: str, name: str) -> None:

@@ -60,6 +60,11 @@ class Problem:
             directed=data.directed, **listed,
         )  # fmt: skip
 
+    def check_classes(self, name: str) -> None:
+        """Refuse to learn one class: all models are right, always."""
+        if self.task == "multiclass" and self.num_outputs < 2:
+            raise ValueError(f"Expected at least two classes to learn in {name}, got one")
+
     def standardised(self, data: Benchmark, train: np.ndarray) -> Problem:
         """With mean and deviation of the training graphs' numbers, in which a run learns those of a file of one's own."""
         chosen = train

@@ -105,8 +105,15 @@ def check_weights(path: str | Path, checkpoint: dict[str, Any], module: nn.Modul
     there, here = shapes(checkpoint["state_dict"]), shapes(module.state_dict())
     for name in sorted(there.keys() | here.keys()):
         if name not in there or name not in here or there[name] != here[name]:
-            expected, got = (f"of shape {of[name]}" if name in of else "none" for of in (here, there))
-            raise ValueError(f"{path} is {_version_of(checkpoint)}: Expected '{name}' {expected}, got {got}")
+            expected = f"'{name}' of shape {here[name]}" if name in here else f"no '{name}'"
+            got = f"one of shape {there[name]}" if name in there else "none"
+            code = checkpoint["enfa"].get("code")  # of the user's own, which may have changed
+            what = (
+                f"not of the model that {', '.join(code)} makes now"
+                if code and isinstance(code, dict)
+                else _version_of(checkpoint)
+            )
+            raise ValueError(f"{path} is {what}: Expected {expected}, got {got}")
 
 
 def check_resumable(path: str | Path, checkpoint: dict[str, Any], config: Config) -> None:

@@ -1,5 +1,6 @@
 """A model out of settings: those that its constructor takes, and no others."""
 
+import difflib
 import inspect
 from dataclasses import fields
 from typing import Any
@@ -11,6 +12,7 @@ from enfa.graphs.names import unknown
 from enfa.nn.convs import CONVS, Conv, own_conv
 from enfa.nn.models.arguments import arguments
 from enfa.nn.models.registry import MODELS
+from enfa.own_code import place
 from enfa.training.settings.arguments import GIVEN, OWN_DEFAULT, SETTINGS
 from enfa.training.settings.config import Config
 
@@ -33,15 +35,21 @@ def build_model(config: Config, given: dict[str, Any]) -> nn.Module:
     options = {n: v for n, v in options.items() if n in takes and v != takes[n].default} | config.model_params
     lacking = [name for name, param in takes.items() if param.default is param.empty and name not in options]
     if lacking:
-        raise ValueError(f"Expected {', '.join(lacking)} among model_params, which {config.model} needs, got none")
+        close = difflib.get_close_matches(lacking[0], [*GIVEN, *SETTINGS], n=1)
+        hint = f" (an argument called {close[0]} is given by itself)" if close else ""
+        raise ValueError(f"Expected {', '.join(lacking)} among model_params, which {config.model} needs, got none{hint}")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         try:
             model = make(**options)
         except TypeError as error:
+            if place(error):  # raised in the user's own code
+                raise
             raise ValueError(f"Expected arguments that {config.model} takes: {error}") from error
     if not isinstance(model, nn.Module):
         raise ValueError(f"Expected {config.model} to make a torch.nn.Module, got {type(model).__name__}")
+    if type(model).forward is nn.Module.forward:
+        raise ValueError(f"Expected {config.model} to have a method forward(bag), got none")
     return model.double() if config.precision == "64" else model
 
 

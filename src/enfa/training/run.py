@@ -102,6 +102,7 @@ def prepare(
         if not len(graphs):
             raise ValueError(f"{data.name}: the split {part!r} of fold {config.fold} is empty")
     problem = Problem.of(data) if weights is None else fitted(Problem.of(data), weights)
+    problem.check_classes(data.name)
     scales = config.dataset.endswith(".npz") and problem.task == "regression"  # a CSV file's are standardised as they are read
     if scales and trained is not None:
         problem = replace(problem, mean=trained.mean, std=trained.std)
@@ -123,6 +124,7 @@ def _prepare_roots(config: Config, progress: bool, weights: nn.Module | None, pa
     with parts.timed("read"):
         data = open_one_graph(config)
     problem = Problem.of(data) if weights is None else fitted(Problem.of(data), weights)
+    problem.check_classes(data.name)
     module = TrainingModule(config, problem)
     module.parts = parts
     with parts.timed("compile"):

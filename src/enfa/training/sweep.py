@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from enfa.graphs.numbers import how_many
+from enfa.own_code import place
 from enfa.training.attempt import attempt
 from enfa.training.build import open_benchmark
 from enfa.training.loop.graphed import workers
@@ -175,11 +176,12 @@ def run_sweep(
         nonlocal failed
         if isinstance(found, BaseException):
             failed += 1
-            line = f"failed: {' '.join(str(found).split()) or type(found).__name__}"
+            line, where = " ".join(str(found).split()) or type(found).__name__, place(found)
+            line = f"failed: {where}: {type(found).__name__}: {line}" if where else f"failed: {line}"
         elif isinstance(found, str):
             line = found
         else:
-            line = f"{found.ended} after {found.epochs} epochs, {found.seconds:.0f} s; best {found.valid:.4f}"
+            line = f"{found.ended} after {how_many(found.epochs, 'epoch')}, {found.seconds:.0f} s; best {found.valid:.4f}"
             line += found.units(found.valid) if found.test is None else f", test {found.test:.4f}{found.units(found.test)}"
         say(f"{job}: {line}")
 

@@ -138,6 +138,13 @@ def test_own_graphs() -> None:
     assert (tasks.task, tasks.metric, tasks.num_outputs) == ("binary", "ap", 2)
 
 
+def test_labels_in_one_dimension_are_rows_as_for_compile() -> None:
+    one, other = torch.tensor([0.5, float("nan"), 2.0]), torch.tensor([1.5, 0.0, 3.0])
+    toy = from_graphs([graph(one), graph(other)], metric="mae")
+    np.testing.assert_array_equal(toy.labels, torch.stack([one, other]))
+    assert from_graphs([graph([1, 0]), graph([0, 1])]).labels.tolist() == [[1, 0], [0, 1]]
+
+
 def test_own_graphs_are_copied() -> None:
     mine = graph()
     from_graphs([mine]).graphs[0].x[0, 0] = 9
@@ -158,6 +165,8 @@ def test_own_graphs_are_copied() -> None:
             r"graph 0 has nodes 0 to 1, but an edge \(2, 0\)",
         ),
         ([graph(edge_attr=torch.zeros(3, 1))], "but edge_attr has 3 rows"),
+        ([graph("cat")], "^graphs: expected graph 0 to have a number or numbers as y, got 'cat'"),
+        ([graph([0.5, 0.0])], "have 0, 1 or NaN .*; for numbers to predict, give metric='mae', 'mse' or 'r2'$"),
     ],
 )
 def test_own_graphs_refuses(graphs: list[Data], message: str) -> None:

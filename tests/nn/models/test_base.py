@@ -40,7 +40,11 @@ from enfa.testing import degenerate_graphs, random_graphs
         ({"dropout": 1.0}, ValueError, "Expected a dropout probability from 0 to below 1, got 1.0"),
         ({"dropout": math.nan}, ValueError, "Expected a dropout probability from 0 to below 1, got nan"),
         ({"dropout": -0.1}, ValueError, "Expected a dropout probability from 0 to below 1, got -0.1"),
-        ({"conv": "gine"}, ValueError, "Expected edge_channels for conv='gine', which reads edge attributes, got None"),
+        (
+            {"conv": "gine"},
+            ValueError,
+            "Expected edge_channels for conv='gine', which reads edge attributes, got None; .* use conv='gin'",
+        ),
         ({"in_channels": []}, ValueError, "Expected cardinalities >= 1, one per column, got "),
         ({"hiden_channels": 4}, TypeError, "hiden_channels"),
     ],

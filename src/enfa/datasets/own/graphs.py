@@ -14,7 +14,7 @@ from enfa.datasets.benchmark import Benchmark, Channels, Level, Metric
 from enfa.datasets.flat import FlatGraphs
 from enfa.datasets.npz.read import Need, check_names, check_needs, flat_graphs, named, read_npz, splits_of, stored
 
-__all__ = ["check_alike", "from_arrays", "from_graphs", "from_npz", "graphs_from_npz", "join", "joined"]
+__all__ = ["check_alike", "from_arrays", "from_graphs", "from_npz", "graphs_from_npz", "join", "join_labels", "joined"]
 
 
 def from_graphs(
@@ -31,11 +31,11 @@ def from_graphs(
     """A benchmark from graphs with ``edge_index`` and ``y``, and maybe ``x`` and ``edge_attr``.
 
     Integer ``x`` and ``edge_attr`` are categories, float ones are numbers. A graph's ``y`` is an integer (a class), a float (a
-    number to predict), or a row ``[1, T]``: yes/no tasks, or numbers where ``metric`` is "mae", "mse" or "r2"; NaN where not
-    measured. With ``level="node"`` it is ``[n]`` or ``[n, T]``: numbers of nodes. What is not given is read off the data; pass
-    ``num_outputs``, ``in_channels`` and ``edge_channels`` where other data may hold more classes or categories than these
-    graphs do. The arrays are copied; other attributes of the graphs are left behind, but ``edge_weight`` and ``x_cat``, which
-    models would read, are refused.
+    number to predict), or a row, ``[1, T]`` or ``[T]``: yes/no tasks, or numbers where ``metric`` is "mae", "mse" or "r2";
+    NaN where not measured. With ``level="node"`` it is ``[n]`` or ``[n, T]``: numbers of nodes. What is not given is read off
+    the data; pass ``num_outputs``, ``in_channels`` and ``edge_channels`` where other data may hold more classes or categories
+    than these graphs do. The arrays are copied; other attributes of the graphs are left behind, but ``edge_weight`` and
+    ``x_cat``, which models would read, are refused.
     """
     graphs = list(graphs)
     if not graphs:
@@ -45,7 +45,7 @@ def from_graphs(
     data = assemble(
         name,
         flat,
-        join(name, graphs, "y"),
+        join_labels(name, graphs, level),
         metric=metric,
         num_outputs=num_outputs,
         in_channels=in_channels,
@@ -179,10 +179,27 @@ def graphs_from_npz(path: str | Path, *, use_node_attr: bool = False, needs: Seq
     return graphs
 
 
+def join_labels(name: str, graphs: Sequence[Data], level: Level) -> np.ndarray:
+    """A row for each graph, also of labels in one dimension, as :func:`enfa.compile` has them; or for each node."""
+    if level == "node":
+        return join(name, graphs, "y")
+    rows = []
+    for place, graph in enumerate(graphs):
+        try:
+            y = torch.as_tensor(graph["y"])
+        except (TypeError, ValueError, RuntimeError) as error:  # a text, lists of several lengths
+            raise ValueError(f"{name}: expected graph {place} to have a number or numbers as y, got {graph['y']!r}") from error
+        rows.append(y[None] if y.ndim == 1 and len(y) != 1 else y)
+    return _joined(name, "y", rows)
+
+
 def join(name: str, graphs: Sequence[Data], key: str, dim: int = 0) -> np.ndarray:
+    return _joined(name, key, [graph[key] for graph in graphs], dim)
+
+
+def _joined(name: str, key: str, values: Sequence[object], dim: int = 0) -> np.ndarray:
     try:
-        values = [torch.atleast_1d(torch.as_tensor(graph[key])) for graph in graphs]
-        both = torch.cat(values, dim=dim).detach().cpu()
+        both = torch.cat([torch.atleast_1d(torch.as_tensor(value)) for value in values], dim=dim).detach().cpu()
     except (RuntimeError, IndexError) as error:
         raise ValueError(f"{name}: the graphs' {key} do not fit together ({error})") from error
     try:

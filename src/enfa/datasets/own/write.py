@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from enfa.atomic import write_atomically
 from enfa.datasets.benchmark import Level, Metric
 from enfa.datasets.npz.read import seen
-from enfa.datasets.own.graphs import check_alike, from_arrays, join, joined
+from enfa.datasets.own.graphs import check_alike, from_arrays, join_labels, joined
 
 __all__ = ["to_npz"]
 
@@ -56,7 +56,7 @@ def to_npz(
     if flat.edge_attr is not None:
         arrays["edge_attr"] = flat.edge_attr
     if graphs[0].get("y") is not None:
-        arrays["y" if level == "graph" else "node_y"] = join("to_npz", graphs, "y")
+        arrays["y" if level == "graph" else "node_y"] = join_labels("to_npz", graphs, level)
     elif metric is not None:
         raise ValueError(f"Expected labels, which a metric is of, got metric={metric!r} and graphs without y")
     for key, given in (("x_categories", in_channels), ("edge_categories", edge_channels)):
@@ -68,7 +68,7 @@ def to_npz(
     for part, positions in (splits or {}).items():
         arrays[f"split_{part}"] = np.asarray(positions)
     if graphs[0].get("y") is not None:
-        _check(path, arrays)
+        from_arrays(path, arrays)  # refuses what could not be read again
     path.parent.mkdir(parents=True, exist_ok=True)
     file = io.BytesIO()
     np.savez_compressed(file, **{key: _small(value) for key, value in arrays.items()})  # type: ignore[arg-type]
@@ -81,17 +81,3 @@ def _small(values: np.ndarray) -> np.ndarray:
         return values
     low, high = int(values.min()), int(values.max())
     return values.astype(np.promote_types(np.min_scalar_type(low), np.min_scalar_type(high)))
-
-
-def _check(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    """Refuse what could not be read again."""
-    try:
-        from_arrays(path, arrays)
-    except ValueError as error:
-        try:
-            if "metric" in arrays:
-                raise
-            from_arrays(path, arrays, metric="mae")
-        except ValueError:
-            raise error from None
-        raise ValueError(f"{error}; for numbers to predict, give metric='mae', 'mse' or 'r2'") from error

@@ -46,7 +46,10 @@ def check_edges(first: Any, encoded: bool, conv: ConvLike, edge_channels: Any, e
     if not isinstance(first, Conv):  # of PyG: asked when messages are passed
         return
     if not encoded and first.reads_edges:
-        raise ValueError(f"Expected edge_channels for conv={conv!r}, which reads edge attributes, got {edge_channels}")
+        raise ValueError(
+            f"Expected edge_channels for conv={conv!r}, which reads edge attributes, got {edge_channels}; "
+            f"for graphs that have none, use conv='gin'"
+        )
     if encoded and not first.reads_edges:
         given = {"edge_channels": (edge_channels, None), "edge_mark_channels": (edge_mark_channels, 0)}
         what, (value, none) = next((k, v) for k, v in given.items() if v[0])

@@ -18,7 +18,7 @@ def draw_rows(found: dict[str, Any], title: str) -> Figure:
         ("conventional", "conventional", "#222222", {"marker": "D"}),
         # drawn wide, because the next one often covers it
         ("rows_within_hops", "within i hops of an edit", "#56B4E9", {"marker": "o", "markersize": 10, "linewidth": 5}),
-        ("affected", "really different from the unedited graph", "#D55E00", {"marker": "^"}),
+        ("affected", "differ from the unedited graph", "#D55E00", {"marker": "^"}),
         ("distinct", "distinct", "#009E73", {"marker": "s"}),
     ):
         axes.plot(layers, found[key], color=colour, label=f"{name}: {sum(found[key]):,}", **style)  # type: ignore[arg-type]
@@ -27,5 +27,5 @@ def draw_rows(found: dict[str, Any], title: str) -> Figure:
     axes.set(xlabel="layer i", ylabel="rows after layer i")
     axes.grid(alpha=0.3)
     axes.set_title(title, size=11, weight="bold", loc="left")
-    figure.legend(loc="outside lower center", ncols=2, frameon=False)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     return figure
