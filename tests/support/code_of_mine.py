@@ -58,7 +58,7 @@ class Plain(nn.Module):
     def __init__(self, in_channels: list[int], out_channels: int, activation: Any = nn.ReLU) -> None:
         super().__init__()
         self.embed = nn.ModuleList(nn.Embedding(count, 8) for count in in_channels)
-        self.mark, self.conv, self.head = nn.Linear(1, 8), Gated(8, 8), nn.Linear(8, out_channels)
+        self.mark, self.conv, self.head = nn.Linear(1, 8), Gated(8, 8), nn.LazyLinear(out_channels)
         self.act = activation()
 
     def forward(self, bag: enfa.Bag) -> Tensor:

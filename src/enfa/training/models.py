@@ -1,6 +1,8 @@
 """A model out of settings: those that its constructor takes, and no others."""
 
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any
 
@@ -14,7 +16,15 @@ from enfa.nn.models.registry import MODELS
 from enfa.training.settings.arguments import GIVEN, OWN_DEFAULT, SETTINGS
 from enfa.training.settings.config import Config
 
-__all__ = ["build_model", "reads_edges"]
+__all__ = ["build_model", "drawn", "reads_edges"]
+
+
+@contextmanager
+def drawn(seed: int) -> Iterator[None]:
+    """What is drawn in here is a function of the seed, and leaves the generator as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
 
 
 def build_model(config: Config, given: dict[str, Any]) -> nn.Module:
@@ -34,8 +44,7 @@ def build_model(config: Config, given: dict[str, Any]) -> nn.Module:
     lacking = [name for name, param in takes.items() if param.default is param.empty and name not in options]
     if lacking:
         raise ValueError(f"Expected {', '.join(lacking)} among model_params, which {config.model} needs, got none")
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed)
+    with drawn(config.seed):
         try:
             model = make(**options)
         except TypeError as error:
@@ -52,7 +61,7 @@ def reads_edges(config: Config) -> bool:
     conv: Any = CONVS.get(str(config.conv))
     mine = own_conv(config.conv) if conv is None else None
     if mine is not None:
-        with torch.random.fork_rng(devices=[]):
+        with drawn(config.seed):
             conv = mine(config.hidden_channels, config.hidden_channels)
         if not isinstance(conv, Conv):  # of PyG
             return "edge_attr" in inspect.signature(conv.forward).parameters and getattr(conv, "edge_dim", 1) is not None
