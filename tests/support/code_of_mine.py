@@ -1,7 +1,9 @@
 """A file as users write it: models, a conv and a policy of their own, which configs and commands name by --code."""
 
+import random
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GIN, MessagePassing
@@ -9,7 +11,10 @@ from torch_geometric.nn import GIN, MessagePassing
 import enfa
 from enfa.nn import DSGNN
 
-__all__ = ["Across", "Attends", "Every", "Gated", "Leaves", "Means", "Net", "Own", "Plain", "Wide", "lifted", "nothing"]
+__all__ = [
+    "Across", "Attends", "Every", "Gated", "Leaves", "Means", "Net", "Own", "Plain", "Shuffled", "Unsteady", "Wide", "lifted",
+    "nothing",
+]  # fmt: skip
 
 
 class Own(nn.Module):
@@ -82,6 +87,14 @@ class Net(Plain):
         return self.mark(bag.mark)
 
 
+class Unsteady(Plain):
+    """Draws, in training, of Python and of NumPy."""
+
+    def forward(self, bag: enfa.Bag) -> Tensor:
+        found = super().forward(bag)
+        return found * (random.random() + np.random.rand()) if self.training else found
+
+
 class Gated(MessagePassing):
     def __init__(self, channels_in: int, channels_out: int) -> None:
         super().__init__(aggr="sum")
@@ -103,6 +116,14 @@ class Leaves(enfa.Policy):
     def bag(self, graph: Any) -> Any:
         for node in range(0, graph.num_nodes, self.every):
             yield enfa.Subgraph().delete_node(node)
+
+
+class Shuffled(enfa.Policy):
+    """A marked node for each subgraph, in another order whenever it is asked."""
+
+    def bag(self, graph: Any) -> Any:
+        for node in random.sample(range(graph.num_nodes), graph.num_nodes):
+            yield enfa.Subgraph().mark_node(node).rooted_at(node)
 
 
 class Every(enfa.Policy):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+import code_of_mine
 import numpy as np
 import pytest
 import torch
@@ -41,6 +42,17 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
              (("train_mask", slice(30)), ("val_mask", slice(30, 40)), ("test_mask", slice(40, 60)))}  # fmt: skip
     np.savez(path, edge_index=np.stack([low[edge], high[edge]]), x=x, y=y, **masks)
     return path
+
+
+def test_a_policy_that_draws_is_asked_once(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Subgraphs have the labels of their own roots, whatever order they are in."""
+    monkeypatch.setenv("ENFA_CODE", code_of_mine.__file__)
+    config = read_config(file, FAST, level="nodes", policy="Shuffled")
+    model, data = enfa.DSGNN(2, 8, 2, num_layers=1, readout="root", norm="layer"), open_one_graph(config)
+    compiled, about = compile_roots(config, data.graph, None, model)
+    by_node = model(enfa.make_plan([data.graph], enfa.NodeMarking(), model))
+    assert sorted(about) == list(range(60)) and (np.diff(about) < 0).any()
+    torch.testing.assert_close(model(compiled[[0]]), by_node[about])
 
 
 def test_nodes_from_a_file_to_predictions(file: Path, tmp_path: Path) -> None:

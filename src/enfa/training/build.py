@@ -28,7 +28,7 @@ from enfa.nn.bag import ShardedDataset, trace
 from enfa.nn.bag import compile as compile_dataset
 from enfa.nn.models.arguments import arguments
 from enfa.nn.models.registry import MODELS
-from enfa.training.models import build_model
+from enfa.training.models import build_model, drawn_late
 from enfa.training.settings.config import Config
 
 __all__ = ["Problem", "compile_for", "make_model", "make_policy", "open_benchmark", "training_draw"]
@@ -173,6 +173,13 @@ def compile_for(
 ) -> Compiled:
     """The whole bags, also where epochs draw from them. Rows that read several subgraphs depend on the draw: planned batch by
     batch. ``sharing``: how to compile into ``config.shards``, as :func:`enfa.compile` takes it."""
+    with drawn_late(config.seed):
+        return _compiled(config, graphs, model, progress, level, sharing)
+
+
+def _compiled(
+    config: Config, graphs: Sequence[Data], model: nn.Module, progress: bool, level: str, sharing: dict[str, Any]
+) -> Compiled:
     draw, policy, apart = training_draw(config), make_policy(config), True
     if draw is not None:
         policy = draw.policy

@@ -1,11 +1,13 @@
 """A model out of settings: those that its constructor takes, and no others."""
 
 import inspect
+import random
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import fields
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -16,15 +18,32 @@ from enfa.nn.models.registry import MODELS
 from enfa.training.settings.arguments import GIVEN, OWN_DEFAULT, SETTINGS
 from enfa.training.settings.config import Config
 
-__all__ = ["build_model", "drawn", "reads_edges"]
+__all__ = ["build_model", "drawn", "drawn_late", "reads_edges", "seed_all"]
+
+
+def seed_all(seed: int) -> None:
+    """PyTorch's generator, and those of Python and NumPy, of which code of the user's own may draw."""
+    torch.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
 
 
 @contextmanager
 def drawn(seed: int) -> Iterator[None]:
-    """What is drawn in here is a function of the seed, and leaves the generator as it was."""
+    """What is drawn in here is a function of the seed, and leaves the generators as they were."""
+    before, numpy = random.getstate(), np.random.get_state()
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        yield
+        seed_all(seed)
+        try:
+            yield
+        finally:
+            random.setstate(before)
+            np.random.set_state(numpy)
+
+
+def drawn_late(seed: int) -> AbstractContextManager[None]:
+    """For what is drawn when the data are seen, by a policy or as weights of lazy modules: not what was drawn before again."""
+    return drawn(-1 - seed)
 
 
 def build_model(config: Config, given: dict[str, Any]) -> nn.Module:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +21,6 @@ from enfa.training.checkpoint import check_resumable, check_same_model, check_sa
 from enfa.training.disk import write_json, write_text
 from enfa.training.finetune import fitted, start_from
 from enfa.training.loop.graphed import on_gpu
-from enfa.training.models import drawn
 from enfa.training.one_graph import compile_roots, labels_of_roots, open_one_graph
 from enfa.training.results.done import has_stopped, record_of
 from enfa.training.results.parts import Parts
@@ -57,11 +56,6 @@ def _naming(folder: Path) -> Iterator[None]:
         if error.filename is None:
             raise named(error, folder) from error
         raise
-
-
-def _drawing_late(config: Config) -> AbstractContextManager[None]:
-    """For weights of lazy modules, which are drawn when their first input is seen, and are others than those drawn before."""
-    return drawn(-1 - config.seed)
 
 
 @dataclass
@@ -115,7 +109,7 @@ def prepare(
         problem = problem.standardised(data, split["train"])
     module = TrainingModule(config, problem, scales)
     module.parts = parts
-    with parts.timed("compile"), _drawing_late(config):
+    with parts.timed("compile"):
         compiled = compile_for(config, data.graphs, module.model, progress, data.level)
     validated_on = f"{config.validation} fold" if data.splits is None else "valid"
     return Prepared(module, Batches(config, compiled, split), validated_on, unlearnt_classes(data, split["train"]))
@@ -131,7 +125,7 @@ def _prepare_roots(config: Config, progress: bool, weights: nn.Module | None, pa
     problem = Problem.of(data) if weights is None else fitted(Problem.of(data), weights)
     module = TrainingModule(config, problem)
     module.parts = parts
-    with parts.timed("compile"), _drawing_late(config):
+    with parts.timed("compile"):
         compiled, about = compile_roots(config, data.graph, data.pairs, module.model, progress)
     labels, split = labels_of_roots(data, about)
     return Prepared(module, Batches(config, compiled, split, labels), "valid")

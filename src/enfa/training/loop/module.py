@@ -26,6 +26,7 @@ from enfa.training.disk import write_csv
 from enfa.training.loop.graphed import uses_graphs
 from enfa.training.loop.lightning import pl
 from enfa.training.loop.schedule import Plateau, make_schedule
+from enfa.training.models import seed_all
 from enfa.training.results.parts import Parts
 from enfa.training.score import make_metric, summed_loss
 from enfa.training.settings.code import code_of_run, of_own_code
@@ -177,7 +178,7 @@ class TrainingModule(pl.LightningModule):
 
     def _seed(self, *more: int) -> None:
         state = np.random.SeedSequence([self.config.seed, self.current_epoch, *more])
-        torch.manual_seed(int(state.generate_state(1, np.uint64)[0]) >> 1)
+        seed_all(int(state.generate_state(1, np.uint64)[0]) >> 1)
 
     def _after_first(self) -> None:
         """Of steps that are not captured, the first is the one that compiles kernels."""
