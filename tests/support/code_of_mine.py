@@ -12,8 +12,8 @@ import enfa
 from enfa.nn import DSGNN
 
 __all__ = [
-    "Across", "Attends", "Every", "Gated", "Leaves", "Means", "Net", "Own", "Plain", "Shuffled", "Unsteady", "Wide", "lifted",
-    "nothing",
+    "Across", "Attends", "Every", "Gated", "Leaves", "Means", "Net", "Own", "Plain", "Rooted", "Shuffled", "Unsteady", "Wide",
+    "lifted", "nothing",
 ]  # fmt: skip
 
 
@@ -93,6 +93,19 @@ class Unsteady(Plain):
     def forward(self, bag: enfa.Bag) -> Tensor:
         found = super().forward(bag)
         return found * (random.random() + np.random.rand()) if self.training else found
+
+
+class Rooted(nn.Module):
+    """Rows of roots, and a norm that is no setting."""
+
+    def __init__(self, in_channels: int, out_channels: int, mark_channels: int, readout: str = "root") -> None:
+        super().__init__()
+        self.conv, self.norm = Gated(in_channels + mark_channels, 8), nn.BatchNorm1d(8)
+        self.head = nn.Linear(8, out_channels)
+
+    def forward(self, bag: enfa.Bag) -> Tensor:
+        h = self.norm(bag.propagate(self.conv, torch.cat([bag.x, bag.mark], 1)))
+        return self.head(bag.each(bag.root(h.relu())))
 
 
 class Gated(MessagePassing):

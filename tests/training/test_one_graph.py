@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import enfa
 from enfa.cli.app import app
 from enfa.datasets.one_graph import links_from_npz
-from enfa.training import read_config
+from enfa.training import fit, read_config
 from enfa.training.one_graph import compile_roots, labels_of_roots, open_one_graph
 from enfa.training.run import prepare
 from enfa.training.settings.folder import BEST, folder_of
@@ -53,6 +53,18 @@ def test_a_policy_that_draws_is_asked_once(file: Path, monkeypatch: pytest.Monke
     by_node = model(enfa.make_plan([data.graph], enfa.NodeMarking(), model))
     assert sorted(about) == list(range(60)) and (np.diff(about) < 0).any()
     torch.testing.assert_close(model(compiled[[0]]), by_node[about])
+
+
+def test_a_model_of_ones_own_is_batched_as_its_steps_say(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked for no norm, which it does not take, and has one all the same, whose statistics are those of a batch."""
+    monkeypatch.setenv("ENFA_CODE", code_of_mine.__file__)
+    curves = []
+    for plan in ("distinct", "full"):
+        fast = (*FAST[:2], f"out={tmp_path}", f"name={plan}", f"plan={plan}", "precision=64", "epochs=2", "batch_size=8")
+        found = fit(read_config(file, fast, level="nodes", model="Rooted"), progress=False)
+        assert found is not None
+        curves.append(found.loss)
+    assert curves[0] == pytest.approx(curves[1], abs=2e-6)  # rounded in records
 
 
 def test_nodes_from_a_file_to_predictions(file: Path, tmp_path: Path) -> None:

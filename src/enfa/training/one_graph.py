@@ -47,17 +47,17 @@ def compile_roots(
 ) -> tuple[CompiledDataset, np.ndarray]:
     """The compiled graph, and for every subgraph the node, or the number of the pair, that it is about."""
     policy = policy_for(config, pairs)
-    steps = trace(model, [graph], policy).steps
-    if any(step.kind == "nodes" or step.along == "subgraphs" for step in steps):
+    program = trace(model, [graph], policy)
+    if any(step.kind == "nodes" or step.along == "subgraphs" for step in program.steps):
         raise ValueError(
             f"Expected model=ds for nodes and links of one graph, whose subgraphs are batched, got {config.model}, whose rows "
             f"read other subgraphs"
         )
-    # with BatchNorm all rows of a batch count, which whole bags do not tell of their parts
+    # where all rows of a batch count, as with BatchNorm, whole bags do not tell of their parts
     with drawn_late(config.seed):
         compiled = compile_dataset(
             [graph], policy, model, config.cache, progress, kind=config.plan, threads=config.threads,
-            ahead=config.norm != "batch",
+            ahead=not program.counted,
         )  # fmt: skip
     held: Any = compiled.graphs[1] if compiled.graphs is not None else compiled.sources
     roots = held.root  # of these very subgraphs: a policy of the user's own may draw others when it is asked again
