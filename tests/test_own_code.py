@@ -1,6 +1,7 @@
 """Files of the user's own: what they define can be named, and what is wrong with them is said in one line."""
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -123,6 +124,24 @@ def test_a_file_that_is_named_twice_is_one(write: Write, monkeypatch: pytest.Mon
 def test_a_path_that_would_be_taken_for_two_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"Expected a file for --code without ':' in its path, which divides several"):
         name_code([tmp_path / "a:b.py"])
+
+
+@pytest.mark.parametrize("text", ["from beside import Net", "import beside"])
+def test_what_lies_beside_a_file_is_not_taken_from_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "beside.py").write_text("class Net: pass\n")
+        (tmp_path / folder / f"{folder}_of_{text.split()[0]}.py").write_text(f"{text}\n")
+    files = [tmp_path / folder / f"{folder}_of_{text.split()[0]}.py" for folder in ("a", "b")]
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    name_code(files[:1])
+    with pytest.raises(
+        ValueError, match=r"b/beside.py: Expected a file whose name no other module has, got that of .*a/beside"
+    ):
+        name_code(files)
+    del sys.modules["beside"]
 
 
 def test_what_a_file_imports_is_not_its_own(write: Write) -> None:

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable
 from functools import cache
 from importlib import import_module
-from inspect import isclass, isfunction
+from inspect import isclass, isfunction, ismodule
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -66,6 +66,9 @@ def _read(file: Path) -> _Code:
     except (Exception, SystemExit) as error:  # of whatever kind: it is the user's code that runs
         raise ValueError(f"{file}{_line(file, error)}: {type(error).__name__}: {error}") from error
     _check_alone(module, file)
+    for name in {_top(value) for value in vars(module).values()} & sys.modules.keys():  # what lies beside it, and it imports
+        if (beside := file.with_name(f"{name}.py")).is_file():
+            _check_alone(sys.modules[name], beside)
     names = getattr(module, "__all__", None)
     if names is None:
         made = {name: value for name, value in vars(module).items() if isclass(value) or isfunction(value)}
@@ -82,6 +85,11 @@ def _line(file: Path, error: BaseException) -> str:
         return f", line {error.lineno}" if error.filename == str(file) else ""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
     return f", line {lines[-1]}" if lines else ""
+
+
+def _top(value: Any) -> str:
+    """The module, or the package, that something is, or comes from."""
+    return str(getattr(value, "__name__" if ismodule(value) else "__module__", "")).partition(".")[0]
 
 
 def _check_alone(module: ModuleType, file: Path) -> None:
