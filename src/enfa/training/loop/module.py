@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +34,7 @@ from enfa.training.settings.code import code_of_run, of_own_code
 from enfa.training.settings.config import Config
 from enfa.training.settings.folder import fingerprint
 from enfa.training.settings.freeze import frozen_modules
+from enfa.training.unread import tell
 
 __all__ = ["TrainingModule", "moved"]
 
@@ -235,7 +237,10 @@ class TrainingModule(pl.LightningModule):
         self.train_loss.reset()
         self.train_labels.reset()
         self.log("train/loss", loss, prog_bar=True, sync_dist=True)
+        fine = all(math.isfinite(row["loss"]) for row in self.curve)
         self.curve.append({"epoch": self.current_epoch, "lr": self._lr, "loss": loss, "score": self._valid})
+        if fine and not math.isfinite(loss) and self.trainer.is_global_zero:  # classes are predicted and scored all the same
+            tell(f"{self.config.name}: the loss is {loss} in epoch {self.current_epoch}: what follows has learnt nothing.")
         if self.csv is not None and self.trainer.is_global_zero:
             write_csv(self.csv, self.curve)
 
