@@ -3,6 +3,7 @@
 import hashlib
 import os
 import pickle
+import sys
 from collections.abc import Callable
 from concurrent.futures.process import _ExceptionWithTraceback  # type: ignore[attr-defined]
 from pathlib import Path
@@ -17,7 +18,7 @@ from enfa.edits import policy_from
 from enfa.graphs.names import Unnamed
 from enfa.nn.convs import make_conv
 from enfa.nn.models.registry import MODELS, SHIPPED
-from enfa.own_code import code_of, place
+from enfa.own_code import code_of, name_code, place
 from enfa.testing import assert_same_as_full, random_graphs
 
 Write = Callable[[str, str], Path]
@@ -43,7 +44,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
 def test_what_a_file_defines_is_called_as_there() -> None:
     assert MODELS["Plain"] is code_of_mine.Plain and MODELS["lifted"] is code_of_mine.lifted
     assert set(SHIPPED) < set(MODELS) and "Gated" not in MODELS  # a conv
-    assert len(MODELS) == len(list(MODELS)) == len(SHIPPED) + 12
+    assert len(MODELS) == len(list(MODELS)) == len(SHIPPED) + 14
     assert policy_from("Leaves", every=3) == code_of_mine.Leaves(3)
     assert policy_from("subsample", policy={"name": "Leaves", "every": 1}, count=2).policy == code_of_mine.Leaves(1)
     assert isinstance(make_conv("Gated", 4, 8, 0, None), code_of_mine.Gated)
@@ -52,6 +53,27 @@ def test_what_a_file_defines_is_called_as_there() -> None:
 def test_it_is_exact_as_any_other() -> None:
     model = enfa.DSGNN(3, 8, 2, num_layers=2, conv="Gated")
     assert_same_as_full(model, policy_from("Leaves"), random_graphs(6, nodes=7, channels=3))
+
+
+def test_policies_within_those_of_ones_own(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Annotations may be texts, as with `from __future__ import annotations`, and such a policy can be compiled and kept."""
+    path = write("within.py", "import enfa\n\n\nclass Twice(enfa.Policy):\n" + TWICE)
+    monkeypatch.setenv("ENFA_CODE", os.pathsep.join([str(path), code_of_mine.__file__]))
+    policies = [policy_from("Twice", policy={"name": "Leaves", "every": every}) for every in (1, 3)]
+    assert repr(policies[1]) == "Twice(policy={'name': 'leaves', 'every': 3})" and policies[0] != policies[1]
+    graphs, model = random_graphs(3, nodes=5, channels=3), enfa.DSGNN(3, 8, 2, num_layers=1)
+    found = [enfa.compile(graphs, each, model, cache=path.parent / "kept", progress=False) for each in policies]
+    assert found[0].num_subgraphs > found[1].num_subgraphs and len(list((path.parent / "kept").iterdir())) == 2
+    assert policy_from("Twice").policy is None
+
+
+TWICE = """
+    def __init__(self, policy: "enfa.Policy | None" = None):
+        self.policy = policy
+
+    def bag(self, graph):
+        return [*self.policy.bag(graph)] * 2
+"""
 
 
 def test_no_file_no_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,6 +93,8 @@ def test_no_file_no_name(monkeypatch: pytest.MonkeyPatch) -> None:
         ("wrong_b.py", "def f(:\n", r"wrong_b.py, line 1: SyntaxError: invalid syntax$"),
         ("wrong_c.py", "import no_such_package\n", "wrong_c.py, line 1: ModuleNotFoundError: No module"),
         ("wrong_d.py", "__all__ = ['Net']\n", "wrong_d.py: Expected what __all__ names, got no 'Net'"),
+        ("wrong_e.py", "import sys\n\nsys.exit(0)\n", "wrong_e.py, line 3: SystemExit: 0"),
+        ("net.v2.py", "", r"Expected a file for --code whose name has no dot but that of \.py, got .*net.v2.py: rename it"),
         ("math.py", "", r"math.py: Expected a file whose name no other module has, got that of .*: rename it"),
         ("model.txt", "", r"Expected a Python file \(\.py\) for --code, got .*model.txt"),
     ],
@@ -123,16 +147,47 @@ def test_a_mistake_in_another_process_has_its_place_too(write: Write) -> None:
 def test_names_of_two_things_are_refused(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write("twice.py", "def gin(a, b): pass\ndef ds(): pass\ndef Plain(): pass\n")
     for named in (lambda: MODELS["ds"], lambda: make_conv("gin", 1, 1, 0, None)):
-        with pytest.raises(ValueError, match=r"'(ds|gin)' from the package or from a file of --code, got it in both"):
+        with pytest.raises(ValueError, match=r"'(ds|gin)' in one place, got it in the package and in .*twice.py: rename"):
             named()
     assert MODELS["Plain"]() is None
     monkeypatch.setenv("ENFA_CODE", os.pathsep.join([str(path), code_of_mine.__file__]))
-    with pytest.raises(ValueError, match="Expected 'Plain' in one of the files of --code"):
+    with pytest.raises(ValueError, match=r"Expected the model 'Plain' in one place, got it in .*twice.py and in .*mine.py"):
         MODELS["Plain"]
+    assert MODELS["lifted"] is code_of_mine.lifted  # what nobody names may be there twice
+
+
+def test_a_file_that_is_named_twice_is_one(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write("once.py", "def one(): pass\n")
+    again = path.parent / ".." / path.parent.name / path.name
+    monkeypatch.setenv("ENFA_CODE", os.pathsep.join(map(str, [path, path, again])))
+    assert MODELS["one"]() is None
+
+
+def test_a_path_that_would_be_taken_for_two_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"Expected a file for --code without ':' in its path, which divides several"):
+        name_code([tmp_path / "a:b.py"])
+
+
+@pytest.mark.parametrize("text", ["from beside import Net", "import beside"])
+def test_what_lies_beside_a_file_is_not_taken_from_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "beside.py").write_text("class Net: pass\n")
+        (tmp_path / folder / f"{folder}_of_{text.split()[0]}.py").write_text(f"{text}\n")
+    files = [tmp_path / folder / f"{folder}_of_{text.split()[0]}.py" for folder in ("a", "b")]
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    name_code(files[:1])
+    with pytest.raises(
+        ValueError, match=r"b/beside.py: Expected a file whose name no other module has, got that of .*a/beside"
+    ):
+        name_code(files)
+    del sys.modules["beside"]
 
 
 def test_what_a_file_imports_is_not_its_own(write: Write) -> None:
-    write("imports.py", "from torch.nn import Linear\nfrom enfa import NodeMarking\nclass Net(Linear): pass\n")
+    write("imports.py", "from torch.nn import Linear\nfrom enfa import NodeMarking\nclass Net(Linear): pass\nnet = Net(1, 1)\n")
     assert set(MODELS) - set(SHIPPED) == {"Net"}
 
 
@@ -142,8 +197,9 @@ def test_fingerprints_are_those_of_the_files_that_are_named(write: Write) -> Non
     assert list(found) == ["code_of_mine.py"]
     path = write("changing.py", "def one(): pass\n")
     before = code_of(["one"])
-    path.write_text("def one(): return 1\n")
-    assert before.keys() == code_of(["one"]).keys() and before != code_of(["one"])
+    assert list(before) == ["changing.py"]
+    path.unlink()  # what was read is what computes
+    assert code_of(["one"]) == before
 
 
 @pytest.mark.parametrize("options", [["--code", "{}", "power"], ["power", "--code", "{}"], ["power", "--code={}"]])
@@ -154,3 +210,10 @@ def test_commands_take_a_file_anywhere(monkeypatch: pytest.MonkeyPatch, options:
     assert result.exit_code == 2 and "no such file" in result.stderr  # all names are known but this one
     result = CliRunner().invoke(app, [*given, "BREC", "--model", "Plane"])
     assert result.exit_code == 2 and "(did you mean 'Plain'?)" in result.stderr
+
+
+def test_an_option_without_its_file() -> None:
+    result = CliRunner().invoke(app, ["power", "BREC", "--code"])
+    assert result.exit_code == 2 and "'--code' requires an argument" in result.stderr
+    result = CliRunner().invoke(app, ["table", "nowhere", "--", "--code", "no.py"])  # no option there
+    assert result.exit_code == 2 and "no.py" in result.stderr

@@ -11,55 +11,77 @@ import os
 import re
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Collection, Iterable
 from functools import cache
 from importlib import import_module
+from inspect import isclass, isfunction, ismodule
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from enfa.graphs.names import VARIABLE, check_named
 
-__all__ = ["code_of", "found", "name_code", "own", "place"]
+__all__ = ["code_of", "found", "name_code", "own", "place", "tell_changed"]
+
+
+class _Code(NamedTuple):
+    defined: dict[str, Any]
+    fingerprint: str  # of what was read, which the file may no longer hold
 
 
 def name_code(files: Iterable[str | Path]) -> None:
     """From now on, in this process and in those that it starts, what these files define can be named."""
-    os.environ[VARIABLE] = os.pathsep.join(str(Path(file).absolute()) for file in files)
-    for file in _files():
-        _read(file)  # mistakes show now
+    named = [str(Path(file).absolute()) for file in files]
+    for file in named:
+        if os.pathsep in file:
+            raise ValueError(
+                f"Expected a file for --code without {os.pathsep!r} in its path, which divides several, got {file}"
+            )
+    os.environ[VARIABLE] = os.pathsep.join(named)
+    for path in _files():
+        _read(path)  # mistakes show now
 
 
 def _files() -> list[Path]:
-    return [Path(text).absolute() for text in os.environ.get(VARIABLE, "").split(os.pathsep) if text]
+    """Each of them once, however often and in whichever way it is named."""
+    given = [Path(text) for text in os.environ.get(VARIABLE, "").split(os.pathsep) if text]
+    return list(dict.fromkeys(file.parent.resolve() / file.name for file in given))
 
 
 @cache
-def _read(file: Path) -> dict[str, Any]:
-    """What a file defines, or what its ``__all__`` names. It becomes a module of its own name, so that objects out of it can
-    be sent to other processes."""
+def _read(file: Path) -> _Code:
+    """The classes and functions that a file defines, or what its ``__all__`` names. It becomes a module of its own name, so
+    that objects out of it can be sent to other processes."""
     if not file.exists():
         raise ValueError(f"There is no file {file}, which --code names")
     if not file.is_file() or file.suffix != ".py":
         raise ValueError(f"Expected a Python file (.py) for --code, got {file}")
+    if "." in file.stem:  # a module of that name would be part of a package
+        raise ValueError(f"Expected a file for --code whose name has no dot but that of .py, got {file}: rename it")
     if str(file.parent) not in sys.path:
         sys.path.append(str(file.parent))
+    fingerprint = hashlib.sha256(file.read_bytes()).hexdigest()
     try:
         module = import_module(file.stem)
-    except Exception as error:  # of whatever kind: it is the user's code that runs
+    except (Exception, SystemExit) as error:  # of whatever kind: it is the user's code that runs
         said = error.msg if isinstance(error, SyntaxError) else error  # which names the line again
         raise ValueError(f"{file}{_line(file, error)}: {type(error).__name__}: {said}") from error
     _check_alone(module, file)
+    for name in {_top(value) for value in vars(module).values()} & sys.modules.keys():  # what lies beside it, and it imports
+        if (beside := file.with_name(f"{name}.py")).is_file():
+            _check_alone(sys.modules[name], beside)
     names = getattr(module, "__all__", None)
     if names is None:
-        names = [name for name, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__]
+        made = {name: value for name, value in vars(module).items() if isclass(value) or isfunction(value)}
+        names = [name for name, value in made.items() if value.__module__ == module.__name__]
     lacking = [name for name in names if not hasattr(module, name)]
     if lacking:
         raise ValueError(f"{file}: Expected what __all__ names, got no {lacking[0]!r}")
-    return {name: getattr(module, name) for name in names}
+    return _Code({name: getattr(module, name) for name in names}, fingerprint)
 
 
-def _line(file: Path, error: Exception) -> str:
+def _line(file: Path, error: BaseException) -> str:
     """Where in the file."""
     if isinstance(error, SyntaxError):
         return f", line {error.lineno}" if error.filename == str(file) else ""
@@ -77,6 +99,11 @@ def place(error: BaseException) -> str | None:
     return lines[-1] if lines else None
 
 
+def _top(value: Any) -> str:
+    """The module, or the package, that something is, or comes from."""
+    return str(getattr(value, "__name__" if ismodule(value) else "__module__", "")).partition(".")[0]
+
+
 def _check_alone(module: ModuleType, file: Path) -> None:
     there = getattr(module, "__file__", None)
     if there is None or not os.path.samefile(there, file):
@@ -86,27 +113,38 @@ def _check_alone(module: ModuleType, file: Path) -> None:
 
 def own(wanted: Callable[[Any], bool]) -> dict[str, Any]:
     """What is wanted of all that the user's files define, by its name."""
-    mine: dict[str, Any] = {}
-    for file in _files():
-        for name, value in _read(file).items():
-            if wanted(value):
-                if name in mine:
-                    raise ValueError(f"Expected {name!r} in one of the files of --code, got it in {file} and in another")
-                mine[name] = value
-    return mine
+    return {name: value for file in _files() for name, value in _read(file).defined.items() if wanted(value)}
 
 
 def found(what: str, name: object, ours: Collection[str], wanted: Callable[[Any], bool]) -> Any:
-    """What the user's files call so; None where it is one of the package's names. A name of both is refused, so that neither
-    is taken for the other."""
+    """What the user's files call so; None where it is one of the package's names. A name of two things is refused, so that
+    neither is taken for the other."""
     mine = own(wanted)
-    if name in ours and name in mine:
-        raise ValueError(f"Expected {what} {name!r} from the package or from a file of --code, got it in both: rename yours")
     check_named(what, name, [*ours, *mine])
+    places = ["the package"] * (name in ours) + [str(file) for file in _files() if wanted(_read(file).defined.get(str(name)))]
+    if len(places) > 1:
+        raise ValueError(f"Expected {what} {name!r} in one place, got it in {' and in '.join(places)}: rename one of yours")
     return None if name in ours else mine[str(name)]
 
 
 def code_of(names: Iterable[object]) -> dict[str, str]:
     """Fingerprints of those of the user's files that define some of these names, by what the files are called."""
     wanted = {name for name in names if isinstance(name, str)}
-    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in _files() if wanted & _read(file).keys()}
+    return {file.name: _read(file).fingerprint for file in _files() if wanted & _read(file).defined.keys()}
+
+
+def tell_changed(where: Path, there: Any, here: dict[str, str]) -> None:
+    """Warn, and no more: a comment may have changed, or what the model computes, and which it is cannot be told here.
+
+    ``there``, ``here``: fingerprints, by the names of files, of when ``where`` was written and of now.
+    """
+    known = there.values() if isinstance(there, dict) else ()
+    changed = sorted(name for name, now in here.items() if now not in known)
+    if changed:
+        _warn(f"{', '.join(changed)} has changed since {where} was written, and may compute something else now")
+
+
+@cache
+def _warn(line: str) -> None:
+    """Once in a process, however many runs it reads."""
+    warnings.warn(line, stacklevel=2)

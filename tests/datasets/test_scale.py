@@ -19,5 +19,13 @@ def test_numbers_without_a_deviation_are_refused() -> None:
             mean_and_std("f", ["a", "b"], np.stack([np.arange(4.0), column], 1), "node")
 
 
+def test_numbers_too_large_for_a_deviation_are_refused() -> None:
+    for most in (1e200, np.inf):
+        with pytest.raises(
+            ValueError, match=r"f: Expected numbers for 'a' whose squares are finite, .* got up to (1e\+200|inf)"
+        ):
+            mean_and_std("f", ["a"], np.array([[0.5], [most]]), "graph")
+
+
 def test_the_smallest_numbers_are_not_divided_by_zero() -> None:
     assert mean_and_std("f", ["a"], np.array([[0.0], [1e-200]]), "graph")[1].tolist() == [1.0]

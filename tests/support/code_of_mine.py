@@ -1,7 +1,9 @@
 """A file as users write it: models, a conv and a policy of their own, which configs and commands name by --code."""
 
+import random
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GIN, MessagePassing
@@ -10,8 +12,8 @@ import enfa
 from enfa.nn import DSGNN
 
 __all__ = [
-    "Across", "Attends", "Every", "Gated", "Leaves", "Means", "Net", "Own", "Plain", "Still", "Wide", "lifted", "misspelt",
-    "nothing", "three",
+    "Across", "Attends", "Every", "Gated", "Leaves", "Means", "Net", "Own", "Plain", "Rooted", "Shuffled", "Still", "Unsteady",
+    "Wide", "lifted", "misspelt", "nothing", "three",
 ]  # fmt: skip
 
 
@@ -61,7 +63,7 @@ class Plain(nn.Module):
     def __init__(self, in_channels: list[int], out_channels: int, activation: Any = nn.ReLU) -> None:
         super().__init__()
         self.embed = nn.ModuleList(nn.Embedding(count, 8) for count in in_channels)
-        self.mark, self.conv, self.head = nn.Linear(1, 8), Gated(8, 8), nn.Linear(8, out_channels)
+        self.mark, self.conv, self.head = nn.Linear(1, 8), Gated(8, 8), nn.LazyLinear(out_channels)
         self.act = activation()
 
     def forward(self, bag: enfa.Bag) -> Tensor:
@@ -85,6 +87,27 @@ class Net(Plain):
         return self.mark(bag.mark)
 
 
+class Unsteady(Plain):
+    """Draws, in training, of Python and of NumPy."""
+
+    def forward(self, bag: enfa.Bag) -> Tensor:
+        found = super().forward(bag)
+        return found * (random.random() + np.random.rand()) if self.training else found
+
+
+class Rooted(nn.Module):
+    """Rows of roots, and a norm that is no setting."""
+
+    def __init__(self, in_channels: int, out_channels: int, mark_channels: int, readout: str = "root") -> None:
+        super().__init__()
+        self.conv, self.norm = Gated(in_channels + mark_channels, 8), nn.BatchNorm1d(8)
+        self.head = nn.Linear(8, out_channels)
+
+    def forward(self, bag: enfa.Bag) -> Tensor:
+        h = self.norm(bag.propagate(self.conv, torch.cat([bag.x, bag.mark], 1)))
+        return self.head(bag.each(bag.root(h.relu())))
+
+
 class Gated(MessagePassing):
     def __init__(self, channels_in: int, channels_out: int) -> None:
         super().__init__(aggr="sum")
@@ -106,6 +129,14 @@ class Leaves(enfa.Policy):
     def bag(self, graph: Any) -> Any:
         for node in range(0, graph.num_nodes, self.every):
             yield enfa.Subgraph().delete_node(node)
+
+
+class Shuffled(enfa.Policy):
+    """A marked node for each subgraph, in another order whenever it is asked."""
+
+    def bag(self, graph: Any) -> Any:
+        for node in random.sample(range(graph.num_nodes), graph.num_nodes):
+            yield enfa.Subgraph().mark_node(node).rooted_at(node)
 
 
 class Every(enfa.Policy):

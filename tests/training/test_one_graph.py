@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+import code_of_mine
 import numpy as np
 import pytest
 import torch
@@ -13,7 +14,7 @@ from typer.testing import CliRunner
 import enfa
 from enfa.cli.app import app
 from enfa.datasets.one_graph import links_from_npz
-from enfa.training import read_config
+from enfa.training import fit, read_config
 from enfa.training.one_graph import compile_roots, labels_of_roots, open_one_graph
 from enfa.training.run import prepare
 from enfa.training.settings.folder import BEST, folder_of
@@ -41,6 +42,29 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
              (("train_mask", slice(30)), ("val_mask", slice(30, 40)), ("test_mask", slice(40, 60)))}  # fmt: skip
     np.savez(path, edge_index=np.stack([low[edge], high[edge]]), x=x, y=y, **masks)
     return path
+
+
+def test_a_policy_that_draws_is_asked_once(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Subgraphs have the labels of their own roots, whatever order they are in."""
+    monkeypatch.setenv("ENFA_CODE", code_of_mine.__file__)
+    config = read_config(file, FAST, level="nodes", policy="Shuffled")
+    model, data = enfa.DSGNN(2, 8, 2, num_layers=1, readout="root", norm="layer"), open_one_graph(config)
+    compiled, about = compile_roots(config, data.graph, None, model)
+    by_node = model(enfa.make_plan([data.graph], enfa.NodeMarking(), model))
+    assert sorted(about) == list(range(60)) and (np.diff(about) < 0).any()
+    torch.testing.assert_close(model(compiled[[0]]), by_node[about])
+
+
+def test_a_model_of_ones_own_is_batched_as_its_steps_say(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked for no norm, which it does not take, and has one all the same, whose statistics are those of a batch."""
+    monkeypatch.setenv("ENFA_CODE", code_of_mine.__file__)
+    curves = []
+    for plan in ("distinct", "full"):
+        fast = (*FAST[:2], f"out={tmp_path}", f"name={plan}", f"plan={plan}", "precision=64", "epochs=2", "batch_size=8")
+        found = fit(read_config(file, fast, level="nodes", model="Rooted"), progress=False)
+        assert found is not None
+        curves.append(found.loss)
+    assert curves[0] == pytest.approx(curves[1], abs=2e-6)  # rounded in records
 
 
 def test_nodes_from_a_file_to_predictions(file: Path, tmp_path: Path) -> None:

@@ -3,12 +3,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import code_of_mine
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from enfa.cli.app import app
 from enfa.datasets import from_npz
+from enfa.plan.step import step_of
 from enfa.training import Config
 from enfa.training.unread import unlearnt_classes, unread_edges
 
@@ -26,6 +28,16 @@ def test_convs_that_read_no_edges(model: str, conv: str | None, instead: str | N
     line = unread_edges(config, [4], "conv=")
     assert line is None if instead is None else line is not None and line.endswith(f"conv={instead} does.")
     assert unread_edges(config, None, "conv=") is None
+
+
+def test_models_whose_convs_are_no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ENFA_CODE", code_of_mine.__file__)
+    config, steps = (
+        Config(dataset="ZINC", model="Plain"),
+        [step_of("propagate", "pairs", (0,), edges) for edges in (False, True)],
+    )
+    assert unread_edges(config, [4], steps=steps[:1]) == "ZINC has edge attributes, which Plain does not read."
+    assert unread_edges(config, [4], steps=steps) is unread_edges(config, None, steps=steps[:1]) is None
 
 
 def test_converted_molecules(tmp_path: Path) -> None:

@@ -70,16 +70,18 @@ class _Group(TyperGroup):
     """Imports the command that is called. Shows a user's mistake as one line and exits with 2, as for a misspelt option."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """``--code FILE`` and ``--debug`` may stand after the command, too."""
+        """``--code FILE`` and ``--debug`` may stand after the command, too; behind ``--`` nothing is an option."""
         moved: list[str] = []
         rest: list[str] = []
         left = iter(args)
         for arg in left:
-            if arg == "--code":
+            if arg == "--":
+                rest += [arg, *left]
+            elif arg == "--code":
                 moved += [arg, *islice(left, 1)]
             else:
                 (moved if arg == "--debug" or arg.startswith("--code=") else rest).append(arg)
-        return super().parse_args(ctx, [*moved, *rest])
+        return super().parse_args(ctx, moved if moved[-1:] == ["--code"] else [*moved, *rest])  # which says that FILE lacks
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [*COMMANDS, *super().list_commands(ctx)]

@@ -23,5 +23,11 @@ def mean_and_std(name: str, targets: Sequence[str], y: np.ndarray, what: str) ->
                 f"{name}: Expected two different numbers for {target!r} among training {what}s, got {least:.6g} only"
             )
     y = y.astype(np.float64)
-    std = np.nanstd(y, axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        std = np.nanstd(y, axis=0)
+    for target, found, most in zip(targets, std, np.nanmax(np.abs(y), axis=0)):
+        if not np.isfinite(found):  # divided by it, all numbers would be the same
+            raise ValueError(
+                f"{name}: Expected numbers for {target!r} whose squares are finite, to standardise them, got up to {most:.3g}"
+            )
     return np.nanmean(y, axis=0), np.where(std > 0, std, 1.0)  # squares of the smallest numbers are 0

@@ -174,8 +174,11 @@ class Policy:
 
     @property
     def params(self) -> dict[str, object]:
-        """The parameters that tell this policy from another of its class."""
-        return dict(vars(self))
+        """The parameters that tell this policy from another of its class; a policy among them is a mapping, as in configs."""
+        return {
+            name: {"name": value.name(), **value.params} if isinstance(value, Policy) else value
+            for name, value in vars(self).items()
+        }
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.params.items())})"

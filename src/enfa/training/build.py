@@ -28,7 +28,7 @@ from enfa.nn.bag import ShardedDataset, trace
 from enfa.nn.bag import compile as compile_dataset
 from enfa.nn.models.arguments import arguments
 from enfa.nn.models.registry import MODELS
-from enfa.training.models import build_model
+from enfa.training.models import build_model, drawn_late
 from enfa.training.settings.config import Config
 
 __all__ = ["Problem", "compile_for", "make_model", "make_policy", "open_benchmark", "training_draw"]
@@ -98,7 +98,9 @@ def open_benchmark(config: Config, report: Callable[[list[BadRow], int], None] |
 
 
 def _check_labelled(data: Benchmark) -> None:
-    """A target that no graph has would be learnt from nothing, and predicted all the same."""
+    """A target that no graph has would be learnt from nothing, and predicted all the same; so would a single class."""
+    if data.task == "multiclass" and data.num_outputs == 1:
+        raise ValueError(f"{data.name}: Expected labels of at least two classes to learn from, got one class only")
     if data.labels.ndim < 2:
         return
     empty = np.isnan(data.labels).all(0)
@@ -178,6 +180,13 @@ def compile_for(
 ) -> Compiled:
     """The whole bags, also where epochs draw from them. Rows that read several subgraphs depend on the draw: planned batch by
     batch. ``sharing``: how to compile into ``config.shards``, as :func:`enfa.compile` takes it."""
+    with drawn_late(config.seed):
+        return _compiled(config, graphs, model, progress, level, sharing)
+
+
+def _compiled(
+    config: Config, graphs: Sequence[Data], model: nn.Module, progress: bool, level: str, sharing: dict[str, Any]
+) -> Compiled:
     draw, policy, apart = training_draw(config), make_policy(config), True
     if draw is not None:
         policy = draw.policy

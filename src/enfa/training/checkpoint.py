@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from enfa.datasets.known import is_table
 from enfa.graphs.names import Unnamed
@@ -99,10 +100,12 @@ def _config(checkpoint: dict[str, Any]) -> Config:
 def check_weights(path: str | Path, checkpoint: dict[str, Any], module: nn.Module) -> None:
     """Refuse a checkpoint that lacks a weight of the module, or has one of another shape, or one more."""
 
-    def shapes(state: dict[str, Any]) -> dict[str, list[int] | None]:
-        return {name: list(value.shape) if isinstance(value, Tensor) else None for name, value in state.items()}
+    def shape(value: Any) -> list[int] | None:
+        return list(value.shape) if isinstance(value, Tensor) else None
 
-    there, here = shapes(checkpoint["state_dict"]), shapes(module.state_dict())
+    there = {name: shape(value) for name, value in checkpoint["state_dict"].items()}
+    # of a lazy module that has seen no data it is what is loaded
+    here = {name: there.get(name) if is_lazy(value) else shape(value) for name, value in module.state_dict().items()}
     for name in sorted(there.keys() | here.keys()):
         if name not in there or name not in here or there[name] != here[name]:
             expected = f"'{name}' of shape {here[name]}" if name in here else f"no '{name}'"

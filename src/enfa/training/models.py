@@ -2,9 +2,13 @@
 
 import difflib
 import inspect
+import random
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import fields
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -16,7 +20,32 @@ from enfa.own_code import place
 from enfa.training.settings.arguments import GIVEN, OWN_DEFAULT, SETTINGS
 from enfa.training.settings.config import Config
 
-__all__ = ["build_model", "reads_edges"]
+__all__ = ["build_model", "drawn", "drawn_late", "reads_edges", "seed_all"]
+
+
+def seed_all(seed: int) -> None:
+    """PyTorch's generator, and those of Python and NumPy, of which code of the user's own may draw."""
+    torch.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+
+
+@contextmanager
+def drawn(seed: int) -> Iterator[None]:
+    """What is drawn in here is a function of the seed, and leaves the generators as they were."""
+    before, numpy = random.getstate(), np.random.get_state()
+    with torch.random.fork_rng(devices=[]):
+        seed_all(seed)
+        try:
+            yield
+        finally:
+            random.setstate(before)
+            np.random.set_state(numpy)
+
+
+def drawn_late(seed: int) -> AbstractContextManager[None]:
+    """For what is drawn when the data are seen, by a policy or as weights of lazy modules: not what was drawn before again."""
+    return drawn(-1 - seed)
 
 
 def build_model(config: Config, given: dict[str, Any]) -> nn.Module:
@@ -38,8 +67,7 @@ def build_model(config: Config, given: dict[str, Any]) -> nn.Module:
         close = difflib.get_close_matches(lacking[0], [*GIVEN, *SETTINGS], n=1)
         hint = f" (an argument called {close[0]} is given by itself)" if close else ""
         raise ValueError(f"Expected {', '.join(lacking)} among model_params, which {config.model} needs, got none{hint}")
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed)
+    with drawn(config.seed):
         try:
             model = make(**options)
         except TypeError as error:
@@ -60,7 +88,7 @@ def reads_edges(config: Config) -> bool:
     conv: Any = CONVS.get(str(config.conv))
     mine = own_conv(config.conv) if conv is None else None
     if mine is not None:
-        with torch.random.fork_rng(devices=[]):
+        with drawn(config.seed):
             conv = mine(config.hidden_channels, config.hidden_channels)
         if not isinstance(conv, Conv):  # of PyG
             return "edge_attr" in inspect.signature(conv.forward).parameters and getattr(conv, "edge_dim", 1) is not None

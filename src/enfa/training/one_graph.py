@@ -15,10 +15,10 @@ from enfa.datasets.known import dataset_file
 from enfa.datasets.one_graph import OneGraph, graph_from_npz, links_from_npz, nodes_from_npz
 from enfa.edits import Policy
 from enfa.edits.policies import policy_from
-from enfa.graphs import check_graphs
 from enfa.nn.bag import compile as compile_dataset
 from enfa.nn.bag import trace
 from enfa.training.build import Problem, make_policy
+from enfa.training.models import drawn_late
 from enfa.training.settings.config import Config
 
 __all__ = ["compile_roots", "labels_of_roots", "open_one_graph", "predict_roots"]
@@ -47,23 +47,26 @@ def compile_roots(
 ) -> tuple[CompiledDataset, np.ndarray]:
     """The compiled graph, and for every subgraph the node, or the number of the pair, that it is about."""
     policy = policy_for(config, pairs)
-    steps = trace(model, [graph], policy).steps
-    if any(step.kind == "nodes" or step.along == "subgraphs" for step in steps):
+    program = trace(model, [graph], policy)
+    if any(step.kind == "nodes" or step.along == "subgraphs" for step in program.steps):
         raise ValueError(
             f"Expected model=ds for nodes and links of one graph, whose subgraphs are batched, got {config.model}, whose rows "
             f"read other subgraphs"
         )
-    roots = policy.edits(check_graphs([graph])).root
+    # where all rows of a batch count, as with BatchNorm, whole bags do not tell of their parts
+    with drawn_late(config.seed):
+        compiled = compile_dataset(
+            [graph], policy, model, config.cache, progress, kind=config.plan, threads=config.threads,
+            ahead=not program.counted,
+        )  # fmt: skip
+    held: Any = compiled.graphs[1] if compiled.graphs is not None else compiled.sources
+    roots = held.root  # of these very subgraphs: a policy of the user's own may draw others when it is asked again
     if pairs is None:
         if roots is None or roots.shape[1] != 1 or len(np.unique(roots)) != len(roots) or roots.min() < 0:
             raise ValueError(f"Expected a policy with one subgraph for every node, such as ego_nets, got {config.policy}")
         about = roots[:, 0]
     else:
         about = np.arange(len(pairs))
-    # with BatchNorm all rows of a batch count, which whole bags do not tell of their parts
-    compiled = compile_dataset(
-        [graph], policy, model, config.cache, progress, kind=config.plan, threads=config.threads, ahead=config.norm != "batch"
-    )
     return compiled, about
 
 

@@ -175,7 +175,7 @@ def _fit(
     trained = None if checkpoint is None else Problem(**checkpoint["enfa"]["problem"])
     run = prepare(config, progress, weights, data, parts, trained)
     if not started_by_another():
-        tell_unread(config, run.module.problem.edge_channels)
+        tell_unread(config, run.module.problem.edge_channels, "conv=", run.batches.compiled.program.steps)
         tell_unlearnt(config, run.unlearnt)
     if checkpoint is not None:
         check_same_model(last, checkpoint, config, run.module.problem)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
+from typing import Any
 
 import numpy as np
 from rich.console import Console
 
 from enfa.datasets.benchmark import Benchmark, Channels
 from enfa.datasets.known import is_table
+from enfa.plan.step import Step
 from enfa.training.models import reads_edges
 from enfa.training.settings.config import Config
 from enfa.training.settings.files import READS_BONDS
@@ -16,17 +19,23 @@ from enfa.training.settings.files import READS_BONDS
 __all__ = ["tell", "tell_unlearnt", "tell_unread", "unlearnt_classes", "unread_edges"]
 
 
-def unread_edges(config: Config, edge_channels: Channels | None, option: str) -> str | None:
-    """A line where there are edge attributes, and the conv reads none; with the setting, or ``option``, that reads them."""
-    if edge_channels is None or reads_edges(config):
+def unread_edges(
+    config: Config, edge_channels: Channels | None, option: str = "conv=", steps: Iterable[Step] | None = None
+) -> str | None:
+    """A line where there are edge attributes, and the conv reads none; with the setting, or ``option``, that reads them. Of a
+    model whose convs are no setting its ``steps`` tell."""
+    if edge_channels is None:
         return None
+    if reads_edges(config):
+        none = steps is not None and not any(step.edges for step in steps)
+        return f"{config.dataset} has edge attributes, which {config.model} does not read." if none else None
     instead = READS_BONDS.get(str(config.conv), "gine")
     return f"{config.dataset} has edge attributes, which {option}{config.conv} does not read: {option}{instead} does."
 
 
-def tell_unread(config: Config, edge_channels: Channels | None, option: str = "conv=") -> None:
+def tell_unread(config: Config, edge_channels: Channels | None, *known: Any) -> None:
     """On standard error, once in a process, however many seeds and folds it trains."""
-    line = unread_edges(config, edge_channels, option)
+    line = unread_edges(config, edge_channels, *known)
     if line is not None:
         tell(line)
 

@@ -434,6 +434,13 @@ def test_lazy_modules_have_had_their_first_pass_and_still_train() -> None:
     assert int(model.norm.num_batches_tracked) == 1
 
 
+def test_lazy_modules_take_weights_before_their_first_pass() -> None:
+    graphs, trained, again = random_graphs(2, nodes=5, channels=3), Waiting().eval(), Waiting().eval()
+    expected = trained(enfa.make_plan(graphs, Whole(), trained))
+    again.load_state_dict(trained.state_dict())
+    assert torch.equal(again(enfa.make_plan(graphs, Whole(), again)), expected)
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("lifted", [False, True])
 def test_a_compiled_model_gives_the_same(lifted: bool) -> None:

@@ -6,9 +6,15 @@ import pytest
 import torch
 
 from enfa.batch import DataLoader
-from enfa.training import read_config
+from enfa.training import fit, read_config
 from enfa.training.loop.module import moved
 from enfa.training.run import prepare
+
+
+def test_a_loss_that_is_no_number_is_told_once(config_file: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+    fit(read_config(config_file("diverges", lr=1e200, norm="layer", epochs=3)), progress=False)
+    said = capsys.readouterr().err
+    assert said.count("diverges: the loss is nan in epoch") == 1, said
 
 
 @pytest.mark.parametrize("model", ["ds", "dss"])

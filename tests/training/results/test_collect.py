@@ -4,6 +4,9 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from enfa.graphs.names import Unnamed
 from enfa.training import Config
 from enfa.training.results.collect import Results
 from enfa.training.results.record import Record
@@ -33,6 +36,22 @@ def test_runs_that_another_has_filed_since_stay(tmp_path: Path) -> None:
     one.add(replace(RECORD, valid=0.9))  # in place of an earlier one
     assert [(r.fold, r.valid) for r in one.records] == [(0, 0.9), (1, 0.7), (2, 0.8)]
     assert [(r.fold, r.valid) for r in Results.load(one.path).records] == [(0, 0.9), (1, 0.7), (2, 0.8)]
+
+
+def test_runs_of_other_code_are_told_apart(tmp_path: Path) -> None:
+    results = Results.open(tmp_path, CONFIG)
+    for fold, code in enumerate([{"net.py": "one"}, {"net.py": "one"}, {"net.py": "two"}]):
+        results.add(replace(RECORD, fold=fold, code=code))
+        summary = results.summary()
+        assert summary is not None and bool(summary.notes) == (fold == 2)
+    assert summary.notes == ("made with 2 versions of net.py",)
+
+
+def test_a_model_that_is_not_there_is_told_with_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "n.json"
+    path.write_text(json.dumps({"config": {**CONFIG.to_dict(), "model": "Net"}, "runs": []}))
+    with pytest.raises(Unnamed, match=r"n.json: Expected model to be one of .* got 'Net'"):
+        Results.load(path)
 
 
 def test_two_processes_lose_nothing(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import enfa
+from enfa import own_code
 from enfa.edits import policy_from
 from enfa.nn.models.pretrained import load_pretrained
 from enfa.training import Config, fit, read_config
@@ -26,7 +27,7 @@ OWN = {"model": "Plain", "num_layers": 4, "hidden_channels": 32, "jk": None, "pr
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the file, which a test may change. As a module it is read once in a process."""
     monkeypatch.setenv("ENFA_CODE", code_of_mine.__file__)
-    of_run._warn.cache_clear()
+    own_code._warn.cache_clear()
     return Path(code_of_mine.__file__)
 
 
@@ -64,14 +65,29 @@ def test_sweeps_in_processes(config_file: Write, tmp_path: Path, enfa: Callable)
     assert "0 runs to do" in enfa(*command).stdout
 
 
-def test_distinct_rows_train_as_all_rows_do(file: Path, config_file: Write) -> None:
+@pytest.mark.parametrize(
+    "own", [{"model": "ds", "conv": "Gated", "policy": "Leaves"}, {"model": "Unsteady", "policy": "Shuffled"}]
+)
+def test_distinct_rows_train_as_all_rows_do(file: Path, config_file: Write, own: dict[str, str]) -> None:
+    """Also where Python and NumPy draw numbers: like PyTorch's they are functions of the seed."""
     curves = []
     for plan in ("distinct", "full"):
-        settings = {**OWN, "model": "ds", "conv": "Gated", "policy": "Leaves", "plan": plan, "precision": "64", "epochs": 3}
+        settings = {**OWN, **own, "plan": plan, "precision": "64", "epochs": 3}
         config = read_config(config_file(name=plan, **settings))
         fit(config, progress=False)
         curves.append([row["loss"] for row in load_checkpoint(folder_of(config) / LAST)["enfa"]["curve"]])
     assert curves[0] == pytest.approx(curves[1], rel=1e-9)
+
+
+def test_weights_of_lazy_modules_are_drawn_from_the_seed_too(file: Path, config_file: Write) -> None:
+    first = []
+    for name, more in {"one": {}, "again": {}, "full": {"plan": "full"}, "other": {"seed": 1}}.items():
+        config = read_config(config_file(name=name, **{**OWN, "precision": "64"}, **more, epochs=1))
+        fit(config, progress=False)
+        first.append(load_checkpoint(folder_of(config) / LAST)["state_dict"]["model.head.weight"])
+        torch.rand(1)  # whatever else is drawn in this process
+    assert torch.equal(first[0], first[1]) and not torch.equal(first[0], first[3])
+    torch.testing.assert_close(first[0], first[2], rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -112,6 +128,10 @@ def test_models_of_ones_own_are_saved_by_their_names(file: Path, tmp_path: Path,
     model.save_pretrained(tmp_path / "means", enfa.NodeMarking())
     again = load_pretrained(tmp_path / "means")
     assert type(again) is code_of_mine.Means and torch.equal(again.head[0].weight, model.head[0].weight)
+    said = tmp_path / "means" / "config.json"
+    said.write_text(said.read_text().replace('"code_of_mine.py": "', '"code_of_mine.py": "0'))
+    with pytest.warns(UserWarning, match=r"code_of_mine.py has changed since .*config.json was written"):
+        load_pretrained(tmp_path / "means")
     monkeypatch.setenv("ENFA_CODE", "")
     lacking = r"config.json: Expected the model to be one of .*, got .Means.*; one of your own needs the file"
     with pytest.raises(ValueError, match=lacking):

@@ -42,9 +42,9 @@ def compile_shard(agreed: Agreed, folder: Folder, number: int, given: Block | De
     if known is not None:
         if known.fingerprint != key["fingerprint"]:
             raise ValueError(
-                f"{folder.path(name)} holds other graphs or labels than this dataset has there, or has them shared out in "
-                f"another way: delete the folder or choose another (for enfa train, compile its config). Graphs are added "
-                f"behind a shard that is not full by enfa.ShardedDataset.open(folder, policy=...).extend(graphs)"
+                f"{folder.path(name)} holds other graphs, labels or subgraphs than this dataset has there, or has them shared "
+                f"out in another way: delete the folder or choose another (for enfa train, compile its config). Graphs are "
+                f"added behind a shard that is not full by enfa.ShardedDataset.open(folder, policy=...).extend(graphs)"
             )
         if _is_there(folder, known):
             return known

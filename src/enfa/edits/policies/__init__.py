@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Any
 
 from enfa.edits.policies.edge_deletion import EdgeDeletion
@@ -64,7 +65,7 @@ def policy_from(name: str, **params: Any) -> Policy:
         if of.default is inspect.Parameter.empty and param not in params:
             raise ValueError(f"Expected the parameter {param!r} for the policy {name}, got {sorted(params) or 'none'}")
     for param, value in params.items():
-        if known[param].annotation in ("Policy", Policy) and not isinstance(value, Policy):
+        if re.search(r"\bPolicy\b", str(known[param].annotation)) and not isinstance(value, Policy | None):
             params[param] = policy_from(value) if isinstance(value, str) else policy_from(**_named(param, value))
     return cls(**params)
 

@@ -26,7 +26,3 @@ class Chosen(Policy):
         other = copy(self)
         other.policy = self.policy.for_any_graph()
         return other
-
-    @property
-    def params(self) -> dict[str, object]:
-        return {**vars(self), "policy": {"name": self.policy.name(), **self.policy.params}}

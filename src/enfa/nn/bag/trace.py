@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.modules.module import register_module_forward_pre_hook
 from torch_geometric.data import Data
 
@@ -215,13 +216,13 @@ def _as_it_was(model: nn.Module) -> Iterator[None]:
     kept, buffers, training = [], [], [module for module in model.modules() if module.training]
     for module in model.modules():
         own: dict[str, Any] = module.__dict__
-        if any(t is not None and nn.parameter.is_lazy(t) for t in (*module._parameters.values(), *module._buffers.values())):
+        held = [t for t in (*module._parameters.values(), *module._buffers.values()) if t is not None]
+        if isinstance(module, LazyModuleMixin) or any(map(nn.parameter.is_lazy, held)):  # also one whose weights were loaded
             continue
         boxes = [own, *(value for value in own.values() if isinstance(value, (list, dict, set, deque)))]
         kept.append((module, [(box, box.copy()) for box in boxes], _parts(module)))
         # of parameters, an embedding shortens what it reads (max_norm)
-        held = [*module._buffers.values(), *module._parameters.values()]
-        buffers += [(b, b._version, b.detach().clone()) for b in held if b is not None and not b.is_inference()]
+        buffers += [(b, b._version, b.detach().clone()) for b in held if not b.is_inference()]
     try:
         yield
     finally:

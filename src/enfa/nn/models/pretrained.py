@@ -24,6 +24,7 @@ from enfa.edits import Policy, policy_from
 from enfa.edits.policies import POLICIES
 from enfa.graphs.names import check_named
 from enfa.nn.models.arguments import arguments, without_defaults
+from enfa.own_code import code_of, tell_changed
 
 __all__ = ["CONFIG", "Saved", "check_tensors", "load_pretrained"]
 
@@ -82,6 +83,7 @@ class Saved:
             "policy": None if policy is None else described(policy), "task": _plain("the task", self.task),
         }  # fmt: skip
         state = {name: value.detach().cpu().contiguous().clone() for name, value in self.state_dict().items()}
+        said["code"] = _code_of(said)
         made, changed = _made(said), "the model, which was changed after it was made"
         check_tensors(changed, state, made.state_dict())
         _check_parts(changed, self, made)
@@ -161,6 +163,11 @@ def _made(said: Mapping[str, Any]) -> nn.Module:
         return cls(**without_defaults(cls, said["arguments"]))
 
 
+def _code_of(said: Mapping[str, Any]) -> dict[str, str]:
+    """Fingerprints of the user's own files that it is made of."""
+    return code_of([said["model"], *said["arguments"].values()])
+
+
 def load_pretrained(folder: str | Path) -> nn.Module:
     """The model of a folder that ``save_pretrained`` has written, in evaluation mode, with its ``policy`` and ``task``."""
     folder = Path(folder)
@@ -200,4 +207,5 @@ def load_pretrained(folder: str | Path) -> nn.Module:
     model = model.to(precisions.pop())
     model.load_state_dict(state)
     model.policy, model.task = policy, said["task"]
+    tell_changed(path, said.get("code"), _code_of(said))
     return model.eval()

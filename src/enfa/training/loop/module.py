@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,12 +27,14 @@ from enfa.training.loop.lightning import pl
 from enfa.training.loop.objective import Objective
 from enfa.training.loop.optimiser import as_numbers, make_adam
 from enfa.training.loop.schedule import Plateau, make_schedule
+from enfa.training.models import seed_all
 from enfa.training.results.parts import Parts
 from enfa.training.score import make_metric
 from enfa.training.settings.code import code_of_run, of_own_code
 from enfa.training.settings.config import Config
 from enfa.training.settings.folder import fingerprint
 from enfa.training.settings.freeze import frozen_modules
+from enfa.training.unread import tell
 
 __all__ = ["TrainingModule", "moved"]
 
@@ -121,7 +124,7 @@ class TrainingModule(pl.LightningModule):
 
     def _seed(self, *more: int) -> None:
         state = np.random.SeedSequence([self.config.seed, self.current_epoch, *more])
-        torch.manual_seed(int(state.generate_state(1, np.uint64)[0]) >> 1)
+        seed_all(int(state.generate_state(1, np.uint64)[0]) >> 1)
 
     def _after_first(self) -> None:
         """Of steps that are not captured, the first is the one that compiles kernels."""
@@ -172,7 +175,10 @@ class TrainingModule(pl.LightningModule):
             schedule.step()
         loss = self.objective.mean()
         self.log("train/loss", loss, prog_bar=True, sync_dist=True)
+        fine = all(math.isfinite(row["loss"]) for row in self.curve)
         self.curve.append({"epoch": self.current_epoch, "lr": self._lr, "loss": loss, "score": self._valid})
+        if fine and not math.isfinite(loss) and self.trainer.is_global_zero:  # classes are predicted and scored all the same
+            tell(f"{self.config.name}: the loss is {loss} in epoch {self.current_epoch}: what follows has learnt nothing.")
         if self.csv is not None and self.trainer.is_global_zero:
             write_csv(self.csv, self.curve)
 

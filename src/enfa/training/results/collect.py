@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from enfa.graphs.names import Unnamed
 from enfa.locks import alone_in
 from enfa.training.disk import write_text
 from enfa.training.metrics import best_of, in_percent
@@ -64,6 +65,8 @@ class Results:
             values = json.loads(path.read_text(encoding="utf-8"))
             config = Config.make(values["config"])
             records = [Record.from_dict({"config": values["config"], **run}) for run in values["runs"]]
+        except Unnamed as error:
+            raise Unnamed(f"{path}: {error}") from error
         except (json.JSONDecodeError, KeyError, TypeError, UnicodeDecodeError) as error:
             raise ValueError(f"{path} is no file of results ({type(error).__name__}: {error})") from error
         return cls(path, config, records)
@@ -99,6 +102,10 @@ class Results:
             epochs = " to ".join(str(n) for n in sorted({min(r.epochs for r in late), max(r.epochs for r in late)}))
             which = "the time was up" if len(records) == 1 else f"the time of {len(late)} of {len(records)} runs was up"
             notes.append(f"{which} after {epochs} of {self.config.epochs} epochs")
+        versions = {json.dumps(r.code, sort_keys=True) for r in records}
+        if len(versions) > 1:
+            files = ", ".join(sorted({name for r in records for name in r.code or ()}))
+            notes.append(f"made with {len(versions)} versions of {files}")
         at_target = sum(r.ended == "target reached" for r in records)
         metric, percent = records[0].metric, in_percent(records[0].metric)
         if at_target:

@@ -1,11 +1,9 @@
 """The user's own files that a run is made of: models, convs and policies that are in none of the package's."""
 
-import warnings
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from enfa.own_code import code_of
+from enfa.own_code import code_of, tell_changed
 from enfa.training.settings.config import Config
 
 __all__ = ["code_of_run", "of_own_code", "tell_changed_code"]
@@ -29,14 +27,5 @@ def _texts(value: Any) -> list[str]:
 
 
 def tell_changed_code(where: Path, there: Any, config: Config) -> None:
-    """Warn, and no more: a comment may have changed, or what the model computes, and which it is cannot be told here."""
-    there = there if isinstance(there, dict) else {}
-    changed = sorted(name for name, now in (code_of_run(config) or {}).items() if there.get(name) != now)
-    if changed:
-        _warn(f"{', '.join(changed)} has changed since {where} was written, and may compute something else now")
-
-
-@cache
-def _warn(line: str) -> None:
-    """Once in a process, however many runs it reads."""
-    warnings.warn(line, stacklevel=2)
+    """Where a run was made of other files than it is now."""
+    tell_changed(where, there, code_of_run(config) or {})

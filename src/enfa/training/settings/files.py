@@ -12,7 +12,7 @@ import yaml
 from enfa.datasets.known import dataset_file, is_table, names, no_records
 from enfa.nn.models.arguments import arguments
 from enfa.nn.models.registry import DEFAULTS, MODELS
-from enfa.training.settings.arguments import default_of
+from enfa.training.settings.arguments import SETTINGS, default_of
 from enfa.training.settings.config import Config
 
 __all__ = ["no_such_setting", "read_config"]
@@ -109,18 +109,23 @@ def _with_defaults(values: dict[str, Any]) -> dict[str, Any]:
     if "policy" not in values:
         given = _mapping("policy_params", values.get("policy_params", {}))
         values = {**values, **own, "policy_params": {**own["policy_params"], **given}}
-    return {**SHORT, **values}
+    return _fitting(values, SHORT)
 
 
 def _for_molecules(values: dict[str, Any]) -> dict[str, Any]:
     model = values.get("model", "ds")
-    known = isinstance(model, str) and model in MODELS
-    own = default_of(str(model), "conv") if known else None
+    own = default_of(model, "conv") if isinstance(model, str) and model in MODELS else None
     bonds = {"conv": READS_BONDS[own]} if own in READS_BONDS else {}
-    usual = dict(MOLECULES)
-    if known and model not in DEFAULTS and "hidden_channels" not in arguments(MODELS[str(model)]):
-        del usual["hidden_channels"]
-    return {**usual, **bonds, **values}
+    return _fitting(values, {**MOLECULES, **bonds})
+
+
+def _fitting(values: dict[str, Any], usual: dict[str, Any]) -> dict[str, Any]:
+    """With what is usual where nothing else is said; of a model of the user's own, only what it takes."""
+    model = values.get("model", "ds")
+    if isinstance(model, str) and model not in DEFAULTS and model in MODELS:
+        takes = arguments(MODELS[model])
+        usual = {name: value for name, value in usual.items() if name in takes or name not in SETTINGS}
+    return {**usual, **values}
 
 
 def read_config(path: str | Path, overrides: Sequence[str] = (), **options: Any) -> Config:
