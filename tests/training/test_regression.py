@@ -202,11 +202,6 @@ def test_predictions_are_in_the_units_of_the_data(config_file: Write, numbers: s
     assert scaled == pytest.approx([2 * value + 3 for value in plain])
 
 
-def test_a_single_class_is_refused(config_file: Write, make_npz: Callable[..., Path]) -> None:
-    with pytest.raises(ValueError, match="Expected labels of at least two classes to learn from, got one class only"):
-        fit(read_config(config_file(dataset=str(make_npz(np.zeros(40, int), "alike")))), progress=False)
-
-
 def test_a_target_that_no_graph_has_is_refused(config_file: Write, make_npz: Callable[..., Path]) -> None:
     y = np.stack([np.full(40, np.nan), np.arange(40) + 0.5], 1)
     path = str(make_npz(y, "empty", targets=np.array(["first", "second"]), **PARTS))

@@ -98,9 +98,7 @@ def open_benchmark(config: Config, report: Callable[[list[BadRow], int], None] |
 
 
 def _check_labelled(data: Benchmark) -> None:
-    """A target that no graph has would be learnt from nothing, and predicted all the same; so would a single class."""
-    if data.task == "multiclass" and data.num_outputs == 1:
-        raise ValueError(f"{data.name}: Expected labels of at least two classes to learn from, got one class only")
+    """A target that no graph has would be learnt from nothing, and predicted all the same."""
     if data.labels.ndim < 2:
         return
     empty = np.isnan(data.labels).all(0)
