@@ -12,8 +12,8 @@ import enfa
 from enfa.nn import DSGNN
 
 __all__ = [
-    "Across", "Attends", "Every", "Gated", "Leaves", "Means", "Net", "Own", "Plain", "Rooted", "Shuffled", "Still", "Unsteady",
-    "Wide", "lifted", "misspelt", "nothing", "three",
+    "Across", "Attends", "Every", "Gated", "Leaves", "Means", "Mixing", "Net", "Own", "Plain", "Rooted", "Shuffled",
+    "Still", "Unsteady", "Wide", "lifted", "misspelt", "nothing", "three",
 ]  # fmt: skip
 
 
@@ -118,6 +118,19 @@ class Gated(MessagePassing):
 
     def message(self, x_j: Tensor) -> Tensor:
         return torch.sigmoid(x_j)
+
+
+class Mixing(Plain):
+    """Mixes rows, beside the verbs."""
+
+    def __init__(self, in_channels: list[int], out_channels: int, mixes: bool = True) -> None:
+        super().__init__(in_channels, out_channels)
+        self.mixes = mixes
+
+    def forward(self, bag: enfa.Bag) -> Tensor:
+        h: Any = self.mark(bag.mark) + self.embed[0](bag.x[:, 0])
+        h = h.of(h.value - h.value.mean(0) if self.mixes else 2 * h.value)
+        return self.head(bag.pool(bag.pool(bag.propagate(self.conv, h), "sum"), "mean"))
 
 
 class Leaves(enfa.Policy):

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from enfa.draws import drawn
 from enfa.edits import Policy
 from enfa.edits.check import edits_by
 from enfa.graphs import check_graphs
@@ -61,14 +62,6 @@ def _device(model: nn.Module) -> torch.device:
     return next((p.device for p in model.parameters()), torch.device("cpu"))
 
 
-def _seed(device: torch.device) -> None:
-    """torch.manual_seed(0), but on the CPU without the stack traces that it writes down for devices that are not there."""
-    if device.type == "cpu":
-        torch.default_generator.manual_seed(0)
-    else:
-        torch.manual_seed(0)
-
-
 def _outputs(out: Any, name: str = "output") -> dict[str, Tensor]:
     """What a model returns: a tensor, or several in tuples, lists and dictionaries."""
     if isinstance(out, Tensor):
@@ -98,9 +91,7 @@ def _run(model: nn.Module, plan: Bag, train: bool, steps: int) -> dict[str, Tens
 def _run_on(model: nn.Module, plan: Bag, train: bool, steps: int) -> dict[str, Tensor]:
     """The same, but training changes the model."""
     model.train(train).zero_grad()
-    # ordinary dropout after pooling draws from the global generator
-    with torch.random.fork_rng(devices=[]):
-        _seed(_device(model))
+    with drawn(0):  # ordinary dropout after pooling draws from the global generator
         out = _outputs(model(plan))
         learns = _backward(out, _weighted)
         found = {name: value.detach() for name, value in out.items()}

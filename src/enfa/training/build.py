@@ -22,13 +22,14 @@ from enfa.datasets.npz.read import Need
 from enfa.datasets.one_graph import OneGraph
 from enfa.datasets.own import BadRow
 from enfa.datasets.scale import mean_and_std
+from enfa.draws import drawn_late
 from enfa.edits import Policy, Subsample
 from enfa.edits.policies import policy_from
 from enfa.nn.bag import ShardedDataset, trace
 from enfa.nn.bag import compile as compile_dataset
 from enfa.nn.models.arguments import arguments
 from enfa.nn.models.registry import MODELS
-from enfa.training.models import build_model, drawn_late
+from enfa.training.models import build_model
 from enfa.training.settings.config import Config
 
 __all__ = ["Problem", "compile_for", "make_model", "make_policy", "open_benchmark", "training_draw"]

@@ -2,16 +2,12 @@
 
 import difflib
 import inspect
-import random
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
 from dataclasses import fields
 from typing import Any
 
-import numpy as np
-import torch
 from torch import nn
 
+from enfa.draws import drawn
 from enfa.graphs.names import unknown
 from enfa.nn.convs import CONVS, Conv, own_conv
 from enfa.nn.models.arguments import arguments
@@ -20,32 +16,7 @@ from enfa.own_code import place
 from enfa.training.settings.arguments import GIVEN, OWN_DEFAULT, SETTINGS
 from enfa.training.settings.config import Config
 
-__all__ = ["build_model", "drawn", "drawn_late", "reads_edges", "seed_all"]
-
-
-def seed_all(seed: int) -> None:
-    """PyTorch's generator, and those of Python and NumPy, of which code of the user's own may draw."""
-    torch.manual_seed(seed)
-    random.seed(seed)
-    np.random.seed(seed % 2**32)
-
-
-@contextmanager
-def drawn(seed: int) -> Iterator[None]:
-    """What is drawn in here is a function of the seed, and leaves the generators as they were."""
-    before, numpy = random.getstate(), np.random.get_state()
-    with torch.random.fork_rng(devices=[]):
-        seed_all(seed)
-        try:
-            yield
-        finally:
-            random.setstate(before)
-            np.random.set_state(numpy)
-
-
-def drawn_late(seed: int) -> AbstractContextManager[None]:
-    """For what is drawn when the data are seen, by a policy or as weights of lazy modules: not what was drawn before again."""
-    return drawn(-1 - seed)
+__all__ = ["build_model", "reads_edges"]
 
 
 def build_model(config: Config, given: dict[str, Any]) -> nn.Module:

@@ -13,12 +13,12 @@ from enfa.batch.dataset import CompiledDataset
 from enfa.batch.parts import SubgraphLoader
 from enfa.datasets.known import dataset_file
 from enfa.datasets.one_graph import OneGraph, graph_from_npz, links_from_npz, nodes_from_npz
+from enfa.draws import drawn_late
 from enfa.edits import Policy
 from enfa.edits.policies import policy_from
 from enfa.nn.bag import compile as compile_dataset
 from enfa.nn.bag import trace
 from enfa.training.build import Problem, make_policy
-from enfa.training.models import drawn_late
 from enfa.training.settings.config import Config
 
 __all__ = ["compile_roots", "labels_of_roots", "open_one_graph", "predict_roots"]

@@ -29,6 +29,7 @@ from enfa.training.settings.claim import claimed
 from enfa.training.settings.config import Config
 from enfa.training.settings.folder import BEST, LAST, check_same_data, fingerprint, folder_of, started_by_another
 from enfa.training.trained.members import one_model
+from enfa.training.tried import LOOKED_AT, check_same_rows
 from enfa.training.unread import tell_unlearnt, tell_unread, unlearnt_classes
 
 if TYPE_CHECKING:
@@ -112,6 +113,8 @@ def prepare(
     module.parts = parts
     with parts.timed("compile"):
         compiled = compile_for(config, data.graphs, module.model, progress, data.level)
+        if trained is None:
+            check_same_rows(config, module.model, [data.graphs[k] for k in split["train"][:LOOKED_AT]])
     validated_on = f"{config.validation} fold" if data.splits is None else "valid"
     return Prepared(module, Batches(config, compiled, split), validated_on, unlearnt_classes(data, split["train"]))
 
@@ -129,6 +132,7 @@ def _prepare_roots(config: Config, progress: bool, weights: nn.Module | None, pa
     module.parts = parts
     with parts.timed("compile"):
         compiled, about = compile_roots(config, data.graph, data.pairs, module.model, progress)
+        check_same_rows(config, module.model, [data.graph])
     labels, split = labels_of_roots(data, about)
     return Prepared(module, Batches(config, compiled, split, labels), "valid")
 

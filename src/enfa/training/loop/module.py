@@ -14,6 +14,7 @@ from torch import Tensor
 from torchmetrics import Metric
 
 from enfa.batch.static.packed import Packed
+from enfa.draws import seed_all
 from enfa.nn.cuda.captured import GraphedForward
 from enfa.nn.cuda.step import Step
 from enfa.plan.derived.pack import pack, unpack
@@ -27,7 +28,6 @@ from enfa.training.loop.lightning import pl
 from enfa.training.loop.objective import Objective
 from enfa.training.loop.optimiser import as_numbers, make_adam
 from enfa.training.loop.schedule import Plateau, make_schedule
-from enfa.training.models import seed_all
 from enfa.training.results.parts import Parts
 from enfa.training.score import make_metric
 from enfa.training.settings.code import code_of_run, of_own_code

@@ -1,0 +1,64 @@
+"""A model of the user's own, tried on a few of the graphs that it is to be trained on.
+
+What such a model computes beside the verbs (with ``h.value``, say) may depend on how many rows a plan has, and nothing else
+sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+from torch_geometric.data import Data
+
+from enfa.testing.same import differences
+from enfa.training.build import make_policy, training_draw
+from enfa.training.settings.code import of_own_code
+from enfa.training.settings.config import Config
+
+__all__ = ["LOOKED_AT", "check_same_rows"]
+
+LOOKED_AT = 100  # graphs, of which few are tried
+FEW, NODES = 3, 32  # small enough to write out all rows in no time
+TOLERANCE = 1e-6  # of outputs in float64, which no rounding reaches
+
+
+def check_same_rows(config: Config, model: nn.Module, graphs: Sequence[Data]) -> None:
+    """Refuse a model of the user's own that computes other outputs on the rows of the plan than on all rows."""
+    if config.plan == "full" or not of_own_code(config):
+        return
+    draw = training_draw(config)
+    policy = (make_policy(config) if draw is None else draw.policy).for_any_graph()
+    for found in differences(model, policy, _few(graphs), kinds=(config.plan,)):
+        if found.what.startswith(("output", "buffer")) and not found.relative <= TOLERANCE:
+            raise ValueError(
+                f"Expected the same {found.what} on plan={config.plan} as on all rows from model={config.model}, got one that "
+                f"is off by {found.relative:.2g} of its size ({found.mode}): it may read the number of rows, or mix "
+                f"them (docs/own_models.md). enfa.testing.assert_same_as_full tells more; plan=full trains it as it is"
+            )
+
+
+def _few(graphs: Sequence[Data]) -> list[Data]:
+    """The largest of the small graphs; of large ones, pieces."""
+    small = sorted((graph for graph in graphs if 0 < _size(graph) <= NODES), key=_size)[-FEW:]
+    return [*small, *map(_piece, graphs[: FEW - len(small)])]
+
+
+def _size(graph: Data) -> int:
+    return graph.num_nodes or 0
+
+
+def _piece(graph: Data) -> Data:
+    """Some nodes of a graph, around the first edge."""
+    nodes = torch.arange(0)
+    if graph.edge_index.numel():
+        nodes = graph.edge_index[:, 0]
+        while len(nodes) < NODES:
+            near = graph.edge_index[:, torch.isin(graph.edge_index, nodes).any(0)].unique()
+            if len(near) == len(nodes):
+                break
+            nodes = torch.cat([nodes, near[~torch.isin(near, nodes)]])
+    inside = torch.zeros(_size(graph), dtype=torch.bool)
+    inside[nodes[:NODES] if len(nodes) else slice(NODES)] = True
+    return graph.subgraph(inside)
