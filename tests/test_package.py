@@ -42,7 +42,7 @@ def _imports(path: Path) -> set[str]:
                 found |= {f"enfa.{alias.name}" for alias in node.names}
             else:
                 found.add(node.module or "")
-    of_no_part = ("__version__", "ahead", "atomic", "cache", "cores", "lazy", "locks", "memory", "own_code")
+    of_no_part = ("__version__", "ahead", "atomic", "cache", "cores", "draws", "lazy", "locks", "memory", "own_code")
     found -= {f"enfa.{name}" for name in of_no_part}
     return {name for name in found if name == "enfa" or name.startswith("enfa.")}
 
