@@ -170,13 +170,13 @@ class Gated(MessagePassing):
 class Mixing(Plain):
     """Mixes rows, beside the verbs."""
 
-    def __init__(self, in_channels: list[int], out_channels: int, mixes: bool = True) -> None:
+    def __init__(self, in_channels: list[int], out_channels: int, mixes: bool = True, scale: float = 1.0) -> None:
         super().__init__(in_channels, out_channels)
-        self.mixes = mixes
+        self.mixes, self.scale = mixes, nn.Parameter(torch.tensor(scale))
 
     def forward(self, bag: enfa.Bag) -> Tensor:
         h: Any = self.mark(bag.mark) + self.embed[0](bag.x[:, 0])
-        h = h.of(h.value - h.value.mean(0) if self.mixes else 2 * h.value)
+        h = h.of(h.value - self.scale * h.value.mean(0) if self.mixes else 2 * h.value)
         return self.head(bag.pool(bag.pool(bag.propagate(self.conv, h), "sum"), "mean"))
 
 

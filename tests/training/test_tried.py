@@ -25,10 +25,11 @@ def code(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("plan", ["distinct", "ego"])
-def test_what_depends_on_the_plan_is_refused(config_file: Write, plan: str) -> None:
+@pytest.mark.parametrize("scale", [1.0, 0.0])  # also what it only comes to depend on
+def test_what_depends_on_the_plan_is_refused(config_file: Write, plan: str, scale: float) -> None:
     of = f"Expected the same output on plan={plan} as on all rows from model=Mixing, got one that is off by .*plan=full trains"
     with pytest.raises(ValueError, match=of):
-        fit(read_config(config_file(**MIXES, plan=plan)), progress=False)
+        fit(read_config(config_file(**MIXES, plan=plan, model_params={"scale": scale})), progress=False)
 
 
 def test_also_of_models_that_run_in_float32_only(config_file: Write) -> None:
