@@ -67,6 +67,14 @@ def test_policies_within_those_of_ones_own(write: Write, monkeypatch: pytest.Mon
     assert policy_from("Twice").policy is None
 
 
+def test_only_an_argument_that_is_a_policy_is_made_one(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = "class All(enfa.Policy):\n    def __init__(self, policies: list[enfa.Policy]):\n        self.policies = policies\n"
+    monkeypatch.setenv("ENFA_CODE", str(write("lists.py", f"import enfa\n\n\n{made}")))
+    assert policy_from("All", policies=["node_marking"]).policies == ["node_marking"]
+    with pytest.raises(ValueError, match="Expected policy to be a policy's name, .* got None"):
+        policy_from("subsample", policy=None, count=3)
+
+
 TWICE = """
     def __init__(self, policy: "enfa.Policy | None" = None):
         self.policy = policy
