@@ -13,30 +13,8 @@ import enfa
 from enfa.nn import DSGNN
 
 __all__ = [
-    "Across",
-    "Attends",
-    "Every",
-    "Far",
-    "Gated",
-    "Holding",
-    "Leaves",
-    "Locked",
-    "Means",
-    "Mixing",
-    "Net",
-    "Own",
-    "Plain",
-    "Rooted",
-    "Shuffled",
-    "Single",
-    "Still",
-    "Unseeded",
-    "Unsteady",
-    "Wide",
-    "lifted",
-    "misspelt",
-    "nothing",
-    "three",
+    "Across", "Attends", "Every", "Far", "Gated", "Holding", "Inward", "Leaves", "Locked", "Means", "Mixing", "Net", "Own",
+    "Plain", "Rooted", "Shuffled", "Single", "Still", "Unseeded", "Unsteady", "Wide", "lifted", "misspelt", "nothing", "three",
 ]  # fmt: skip
 
 
@@ -186,6 +164,16 @@ class Single(Mixing):
     def forward(self, bag: enfa.Bag) -> Tensor:
         self.mark(torch.ones(1, 1))
         return super().forward(bag)
+
+
+class Inward(Mixing):
+    """Mixes rows, in gradients only."""
+
+    def forward(self, bag: enfa.Bag) -> Tensor:
+        h: Any = self.mark(bag.mark) + self.embed[0](bag.x[:, 0])
+        mean = h.value.mean(0)
+        h = h.of(h.value + mean - mean.detach())
+        return self.head(bag.pool(bag.pool(bag.propagate(self.conv, h), "sum"), "mean"))
 
 
 class Leaves(enfa.Policy):

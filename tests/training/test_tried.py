@@ -79,6 +79,11 @@ def test_models_of_the_package_are_not_tried(config_file: Write, monkeypatch: py
     check_same_rows(read_config(config_file()), torch.nn.Linear(1, 1), random_graphs(2))
 
 
+def test_gradients_that_depend_on_the_plan_are_told_of(config_file: Write, told: list[str]) -> None:
+    assert fit(read_config(config_file(**MIXES | {"model": "Inward"})), progress=False) is not None
+    assert len(told) == 1 and re.match("Inward: the outputs .* are those on all rows, but the gradient of .* is off", told[0])
+
+
 def test_of_large_graphs_a_piece_is_tried() -> None:
     ring = torch.stack([torch.arange(100), (torch.arange(100) + 1) % 100])
     large = Data(x=torch.arange(100)[:, None], edge_index=ring[:, torch.randperm(100)])
