@@ -24,7 +24,7 @@ __all__ = ["LOOKED_AT", "check_same_rows"]
 
 LOOKED_AT = 100  # graphs, of which few are tried
 FEW, NODES = 3, 32  # small enough to write out all rows in no time
-# How far outputs and gradients may be off: no rounding reaches that. Norms of rows that hardly differ magnify one, which may also
+# How far outputs and gradients may be off, which no rounding reaches: norms of rows that hardly differ magnify it, and it may
 # decide which way a ReLU goes. The second is for what runs in it only.
 PRECISIONS = {torch.float64: (1e-6, 1e-2), torch.float32: (1e-2, float("inf"))}
 
