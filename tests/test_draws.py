@@ -1,8 +1,11 @@
 """Draws as a function of a seed."""
 
 import random
+import subprocess
+import sys
 
 import numpy as np
+import pytest
 import torch
 
 from enfa.draws import drawn, drawn_late
@@ -32,3 +35,25 @@ def test_generators_are_as_before_an_error() -> None:
             raise KeyError
     except KeyError:
         assert random.getstate() == before
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="the generator of a GPU needs one")
+def test_the_generator_of_a_gpu_is_as_before_too() -> None:
+    """Also where nothing has used the GPU before."""
+    code = """
+import sys, torch
+from enfa.draws import drawn
+
+torch.manual_seed(7)
+if "used" in sys.argv:
+    torch.empty(1, device="cuda")
+if "drawn" in sys.argv:
+    with drawn(3):
+        torch.rand(1, device=sys.argv[-1])
+print(torch.rand(4, device="cuda").tolist())
+"""
+    given = ["", "drawn cpu", "drawn cuda", "used drawn cpu", "used drawn cuda"]
+    made = [
+        subprocess.run([sys.executable, "-c", code, *one.split()], capture_output=True, text=True, check=True) for one in given
+    ]
+    assert len({one.stdout for one in made}) == 1

@@ -44,7 +44,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
 def test_what_a_file_defines_is_called_as_there() -> None:
     assert MODELS["Plain"] is code_of_mine.Plain and MODELS["lifted"] is code_of_mine.lifted
     assert set(SHIPPED) < set(MODELS) and "Gated" not in MODELS  # a conv
-    assert len(MODELS) == len(list(MODELS)) == len(SHIPPED) + 15
+    assert len(MODELS) == len(list(MODELS)) == len(SHIPPED) + 20
     assert policy_from("Leaves", every=3) == code_of_mine.Leaves(3)
     assert policy_from("subsample", policy={"name": "Leaves", "every": 1}, count=2).policy == code_of_mine.Leaves(1)
     assert isinstance(make_conv("Gated", 4, 8, 0, None), code_of_mine.Gated)
@@ -65,6 +65,14 @@ def test_policies_within_those_of_ones_own(write: Write, monkeypatch: pytest.Mon
     found = [enfa.compile(graphs, each, model, cache=path.parent / "kept", progress=False) for each in policies]
     assert found[0].num_subgraphs > found[1].num_subgraphs and len(list((path.parent / "kept").iterdir())) == 2
     assert policy_from("Twice").policy is None
+
+
+def test_only_an_argument_that_is_a_policy_is_made_one(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = "class All(enfa.Policy):\n    def __init__(self, policies: list[enfa.Policy]):\n        self.policies = policies\n"
+    monkeypatch.setenv("ENFA_CODE", str(write("lists.py", f"import enfa\n\n\n{made}")))
+    assert policy_from("All", policies=["node_marking"]).policies == ["node_marking"]
+    with pytest.raises(ValueError, match=r"Expected policy to be a policy's name, .* got None"):
+        policy_from("subsample", policy=None, count=3)
 
 
 TWICE = """

@@ -25,14 +25,16 @@ def seed_all(seed: int) -> None:
 @contextmanager
 def drawn(seed: int) -> Iterator[None]:
     """What is drawn in here is a function of the seed, and leaves the generators as they were."""
-    before, numpy = random.getstate(), np.random.get_state()
-    with torch.random.fork_rng(devices=[]):
-        seed_all(seed)
-        try:
+    before, numpy, used = random.getstate(), np.random.get_state(), torch.cuda.is_initialized()
+    try:
+        with torch.random.fork_rng(devices=range(torch.cuda.device_count()) if used else []):
+            seed_all(seed)
             yield
-        finally:
-            random.setstate(before)
-            np.random.set_state(numpy)
+    finally:
+        random.setstate(before)
+        np.random.set_state(numpy)
+        if not used and torch.cuda.is_available():  # the seed is all the state that a GPU has until then
+            torch.cuda.manual_seed_all(torch.initial_seed())
 
 
 def drawn_late(seed: int) -> AbstractContextManager[None]:

@@ -64,6 +64,7 @@ def test_what_is_given_counts() -> None:
         (CATEGORIES, CLASSES[:1], {}, "2 graphs have 1 labels; is a file cut short"),
         (CATEGORIES, np.array([0.0, 1.0]), {}, "classes to be integers, got float64; for numbers .* metric='mae'"),
         (CATEGORIES, np.array(["a", "b"]), {}, r"y to be integers of shape \[G\]"),
+        (CATEGORIES, np.zeros((2, 0)), {}, r"numbers of shape \[G, T\] .* of shape \(2, 0\)"),
         (CATEGORIES, np.zeros((2, 3)), {"metric": "mae", "num_outputs": 2}, "y to have 2 columns, got 3"),
         (CATEGORIES, np.array([0.5, np.inf]), {}, r"graph 1 to have finite numbers or NaN .* got \[inf\]"),
         (CATEGORIES, np.zeros((2, 1)), {"level": "node"}, "3 nodes have 2 labels; is a file cut short"),

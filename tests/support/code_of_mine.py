@@ -1,6 +1,7 @@
 """A file as users write it: models, a conv and a policy of their own, which configs and commands name by --code."""
 
 import random
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,8 @@ import enfa
 from enfa.nn import DSGNN
 
 __all__ = [
-    "Across", "Attends", "Every", "Gated", "Leaves", "Means", "Mixing", "Net", "Own", "Plain", "Rooted", "Shuffled",
-    "Still", "Unsteady", "Wide", "lifted", "misspelt", "nothing", "three",
+    "Across", "Attends", "Every", "Far", "Gated", "Holding", "Inward", "Leaves", "Locked", "Means", "Mixing", "Net", "Own",
+    "Plain", "Rooted", "Shuffled", "Single", "Still", "Unseeded", "Unsteady", "Wide", "lifted", "misspelt", "nothing", "three",
 ]  # fmt: skip
 
 
@@ -95,6 +96,30 @@ class Unsteady(Plain):
         return found * (random.random() + np.random.rand()) if self.training else found
 
 
+class Unseeded(Plain):
+    """Draws of a generator that no seed reaches."""
+
+    def forward(self, bag: enfa.Bag) -> Tensor:
+        return super().forward(bag) * (1 + np.random.default_rng().random())
+
+
+class Holding(Plain):
+    """Buffers that are masks."""
+
+    def __init__(self, in_channels: list[int], out_channels: int) -> None:
+        super().__init__(in_channels, out_channels)
+        self.register_buffer("chosen", torch.tensor([True, False]))
+        self.register_buffer("causal", torch.full((2, 2), -torch.inf).triu(1))
+
+
+class Locked(Plain):
+    """No module that can be copied."""
+
+    def __init__(self, in_channels: list[int], out_channels: int) -> None:
+        super().__init__(in_channels, out_channels)
+        self.lock = Lock()
+
+
 class Rooted(nn.Module):
     """Rows of roots, and a norm that is no setting."""
 
@@ -123,13 +148,31 @@ class Gated(MessagePassing):
 class Mixing(Plain):
     """Mixes rows, beside the verbs."""
 
-    def __init__(self, in_channels: list[int], out_channels: int, mixes: bool = True) -> None:
+    def __init__(self, in_channels: list[int], out_channels: int, mixes: bool = True, scale: float = 1.0) -> None:
         super().__init__(in_channels, out_channels)
-        self.mixes = mixes
+        self.mixes, self.scale = mixes, nn.Parameter(torch.tensor(scale))
 
     def forward(self, bag: enfa.Bag) -> Tensor:
         h: Any = self.mark(bag.mark) + self.embed[0](bag.x[:, 0])
-        h = h.of(h.value - h.value.mean(0) if self.mixes else 2 * h.value)
+        h = h.of(h.value - self.scale * h.value.mean(0) if self.mixes else 2 * h.value)
+        return self.head(bag.pool(bag.pool(bag.propagate(self.conv, h), "sum"), "mean"))
+
+
+class Single(Mixing):
+    """In float32, whatever its weights are."""
+
+    def forward(self, bag: enfa.Bag) -> Tensor:
+        self.mark(torch.ones(1, 1))
+        return super().forward(bag)
+
+
+class Inward(Mixing):
+    """Mixes rows, in gradients only."""
+
+    def forward(self, bag: enfa.Bag) -> Tensor:
+        h: Any = self.mark(bag.mark) + self.embed[0](bag.x[:, 0])
+        mean = h.value.mean(0)
+        h = h.of(h.value + mean - mean.detach())
         return self.head(bag.pool(bag.pool(bag.propagate(self.conv, h), "sum"), "mean"))
 
 
@@ -142,6 +185,16 @@ class Leaves(enfa.Policy):
     def bag(self, graph: Any) -> Any:
         for node in range(0, graph.num_nodes, self.every):
             yield enfa.Subgraph().delete_node(node)
+
+
+class Far(enfa.Policy):
+    """The last of so many nodes."""
+
+    def __init__(self, nodes: int) -> None:
+        self.nodes = nodes
+
+    def bag(self, graph: Any) -> Any:
+        yield enfa.Subgraph().mark_node(self.nodes - 1)
 
 
 class Shuffled(enfa.Policy):

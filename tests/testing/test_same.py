@@ -144,6 +144,19 @@ def test_finds_what_is_not_finite_or_not_there(monkeypatch: pytest.MonkeyPatch) 
     assert off["output"] == off["gradient of head.3.bias"] == float("inf")
 
 
+def test_buffers_may_be_masks() -> None:
+    model = _model()
+    model.register_buffer("chosen", torch.tensor([True, False]))
+    model.register_buffer("causal", torch.full((2, 2), -torch.inf).triu(1))
+    assert_same_as_full(model, enfa.NodeMarking(), GRAPHS)
+
+
+def test_finds_what_is_another_whenever_it_is_run() -> None:
+    model = _model()
+    model.head.register_forward_hook(lambda head, given, out: out * (1 + np.random.default_rng().random()))
+    assert max(d.relative for d in differences(model, enfa.NodeMarking(), GRAPHS, kinds=["full"])) > 1e-6
+
+
 def test_lists_every_quantity_of_every_plan_and_mode() -> None:
     found = list(differences(_model(), enfa.NodeMarking(), GRAPHS, steps=2))
     assert {(d.kind, d.mode) for d in found} == {(k, m) for k in ("ego", "distinct") for m in ("train", "eval")}

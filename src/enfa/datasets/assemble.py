@@ -83,7 +83,7 @@ def labels_from(source: str, y: np.ndarray, num_outputs: int | None, numbers: bo
                 f"{source}: expected classes to be integers, got {y.dtype}; for numbers to predict, say metric='mae'"
             )
         numbers = True
-    if y.dtype.kind in "iubf" and (y.ndim == 2 or (numbers and y.ndim == 1)):
+    if y.dtype.kind in "iubf" and ((y.ndim == 2 and y.shape[1]) or (numbers and y.ndim == 1)):
         y = y[:, None] if y.ndim == 1 else y
         if num_outputs not in (None, y.shape[1]):
             raise ValueError(f"{source}: expected y to have {num_outputs} columns, got {y.shape[1]}")

@@ -45,17 +45,24 @@ def _scales(reference: dict[str, Tensor]) -> dict[str, float]:
     def group(name: str) -> str:
         return name.rpartition(".")[0] if name.startswith("buffer") else name.split(" ")[0]
 
-    own = {name: float(value.abs().max()) if value.numel() else 0.0 for name, value in reference.items()}
+    own = {name: _largest(value.double()) for name, value in reference.items()}
     largest: dict[str, float] = {}
     for name, value in own.items():
         largest[group(name)] = max(largest.get(group(name), 0.0), value)
     return {name: max(value, 1e-2 * largest[group(name)]) or 1.0 for name, value in own.items()}
 
 
+def _largest(value: Tensor) -> float:
+    """Without the infinities that masks are made of."""
+    size = value.abs()[~value.isinf()]
+    return float(size.max()) if size.numel() else 0.0
+
+
 def _distance(value: Tensor | None, reference: Tensor) -> float:
-    if value is None or value.shape != reference.shape or not bool(value.isfinite().all()):
+    if value is None or value.shape != reference.shape:
         return float("inf")
-    return float((value.double() - reference.double()).abs().max()) if value.numel() else 0.0
+    off = (value.double() - reference.double())[value != reference].abs()  # equal infinities are no difference
+    return float(off.nan_to_num(float("inf")).max()) if off.numel() else 0.0
 
 
 def _device(model: nn.Module) -> torch.device:
@@ -141,7 +148,7 @@ def differences(
     edits = edits_by(policy, checked)
     program = trace(model, checked, policy, attr)
     check_program(program, checked, edits, repr(policy))
-    found: dict[str, dict[str, dict[str, Tensor]]] = {}
+    runs: list[dict[str, dict[str, Tensor]]] = []
     for kind in ("full", *map(check_kind, kinds)):
         # Copying a model takes longer than running it on a few small graphs. So each plan has one copy, on which it is
         # evaluated before it is trained.
@@ -149,22 +156,23 @@ def differences(
         device = _device(copied)
         made: Any = step_plan_of(numbered(checked, names), edits, program, kind, Bag)
         made.graph_attr = attr
-        found[kind] = {}
+        found: dict[str, dict[str, Tensor]] = {}
         for mode in sorted(modes, key=lambda mode: mode == "train"):
             given = _leaves(graphs, names, dtype)
             plan = in_precision_of(copied, attached(made, given, names))
-            found[kind][mode] = _run_on(copied, plan.to(device), mode == "train", steps)
+            found[mode] = _run_on(copied, plan.to(device), mode == "train", steps)
             for position, data in enumerate(given):
                 for name in names:
                     if data[name].grad is not None:
-                        found[kind][mode][f"gradient of {name} of graph {position}"] = data[name].grad
+                        found[mode][f"gradient of {name} of graph {position}"] = data[name].grad
+        runs.append(found)
     for mode in modes:
-        reference = found["full"][mode]
+        reference = runs[0][mode]
         scales = _scales(reference)
-        for kind in kinds:
+        for kind, found in zip(kinds, runs[1:]):
             for name, value in reference.items():
-                yield Difference(kind, mode, name, _distance(found[kind][mode].get(name), value) / scales[name])
-            for name in found[kind][mode].keys() - reference.keys():  # a gradient that the full plan has not
+                yield Difference(kind, mode, name, _distance(found[mode].get(name), value) / scales[name])
+            for name in found[mode].keys() - reference.keys():  # a gradient that the full plan has not
                 yield Difference(kind, mode, name, float("inf"))
 
 

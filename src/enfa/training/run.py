@@ -95,7 +95,7 @@ def prepare(
     if config.threads is not None:
         torch.set_num_threads(config.threads)
     if config.level != "graphs":
-        return _prepare_roots(config, progress, weights, parts)
+        return _prepare_roots(config, progress, weights, parts, trained)
     with parts.timed("read"):
         data = open_benchmark(config) if data is None else data
     split = data.split(config.fold, config.fold_seed, validation=config.validation)
@@ -119,7 +119,9 @@ def prepare(
     return Prepared(module, Batches(config, compiled, split), validated_on, unlearnt_classes(data, split["train"]))
 
 
-def _prepare_roots(config: Config, progress: bool, weights: nn.Module | None, parts: Parts) -> Prepared:
+def _prepare_roots(
+    config: Config, progress: bool, weights: nn.Module | None, parts: Parts, trained: Problem | None
+) -> Prepared:
     """For nodes or links of one graph: the split is one of subgraphs."""
     from enfa.training.loop.data import Batches
     from enfa.training.loop.module import TrainingModule
@@ -132,7 +134,8 @@ def _prepare_roots(config: Config, progress: bool, weights: nn.Module | None, pa
     module.parts = parts
     with parts.timed("compile"):
         compiled, about = compile_roots(config, data.graph, data.pairs, module.model, progress)
-        check_same_rows(config, module.model, [data.graph])
+        if trained is None:
+            check_same_rows(config, module.model, [data.graph])
     labels, split = labels_of_roots(data, about)
     return Prepared(module, Batches(config, compiled, split, labels), "valid")
 

@@ -7,36 +7,70 @@ sees it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 from torch_geometric.data import Data
 
 from enfa.testing.same import differences
 from enfa.training.build import make_policy, training_draw
 from enfa.training.settings.code import of_own_code
 from enfa.training.settings.config import Config
+from enfa.training.unread import tell
 
 __all__ = ["LOOKED_AT", "check_same_rows"]
 
 LOOKED_AT = 100  # graphs, of which few are tried
 FEW, NODES = 3, 32  # small enough to write out all rows in no time
-TOLERANCE = 1e-6  # of outputs in float64, which no rounding reaches
+# How far outputs and gradients may be off, which no rounding reaches: norms of rows that hardly differ magnify it, and it may
+# decide which way a ReLU goes. The second is for what runs in it only.
+PRECISIONS = {torch.float64: (1e-6, 1e-2), torch.float32: (1e-2, float("inf"))}
 
 
 def check_same_rows(config: Config, model: nn.Module, graphs: Sequence[Data]) -> None:
-    """Refuse a model of the user's own that computes other outputs on the rows of the plan than on all rows."""
+    """Refuse a model of the user's own that computes other outputs on the rows of the plan than on all rows. One with other
+    gradients only, or that cannot be tried (it cannot be copied, say), is trained, and a line says so."""
     if config.plan == "full" or not of_own_code(config):
         return
     draw = training_draw(config)
     policy = (make_policy(config) if draw is None else draw.policy).for_any_graph()
-    for found in differences(model, policy, _few(graphs), kinds=(config.plan,)):
-        if found.what.startswith(("output", "buffer")) and not found.relative <= TOLERANCE:
-            raise ValueError(
-                f"Expected the same {found.what} on plan={config.plan} as on all rows from model={config.model}, got one that "
-                f"is off by {found.relative:.2g} of its size ({found.mode}): it may read the number of rows, or mix "
-                f"them (docs/own_models.md). enfa.testing.assert_same_as_full tells more; plan=full trains it as it is"
-            )
+    untried = ""
+    for dtype, (of_outputs, of_gradients) in PRECISIONS.items():
+        try:
+            found = list(differences(_begun(model), policy, _few(graphs), kinds=("full", config.plan), dtype=dtype))
+        except Exception as error:  # of whatever kind: it is the user's code that runs
+            untried = untried or f"{type(error).__name__}: {error}".partition("\n")[0]
+            continue
+        # what is NaN on all rows is not off: it tells nothing
+        gradients = [d for d in found if d.what.startswith("gradient") and d.relative > of_gradients]
+        off = [d for d in found if not d.what.startswith("gradient") and d.relative > of_outputs] + gradients
+        again = [d for d in off if d.kind == "full"]
+        if again:
+            untried = f"its {again[0].what} is another whenever it is run, so it draws from a generator of its own"
+            break
+        if not off:
+            return
+        where, size = f"plan={config.plan}", f"is off by {off[0].relative:.2g} of its size ({off[0].mode})"
+        if off == gradients:
+            return tell(f"{config.model}: the outputs on {where} are those on all rows, but the {off[0].what} {size}")
+        raise ValueError(
+            f"Expected the same {off[0].what} on {where} as on all rows from model={config.model}, got one that {size}: "
+            f"it may read the number of rows, or mix them (docs/own_models.md). enfa.testing.assert_same_as_full tells more; "
+            f"plan=full trains it as it is"
+        )
+    tell(f"{config.model} was not compared with the full plan before it is trained: {untried}")
+
+
+@torch.no_grad()
+def _begun(model: nn.Module) -> nn.Module:
+    """A copy with no weight of 0, as scales of a residual part may begin with: it hides what is multiplied by it."""
+    copied = deepcopy(model)
+    for weight in copied.parameters():
+        if not is_lazy(weight):
+            weight.masked_fill_(weight == 0, 0.1)
+    return copied
 
 
 def _few(graphs: Sequence[Data]) -> list[Data]:
@@ -50,10 +84,10 @@ def _size(graph: Data) -> int:
 
 
 def _piece(graph: Data) -> Data:
-    """Some nodes of a graph, around the first edge."""
+    """Some nodes of a graph, around one that hears of many others."""
     nodes = torch.arange(0)
     if graph.edge_index.numel():
-        nodes = graph.edge_index[:, 0]
+        nodes = graph.edge_index[1].bincount().argmax()[None]
         while len(nodes) < NODES:
             near = graph.edge_index[:, torch.isin(graph.edge_index, nodes).any(0)].unique()
             if len(near) == len(nodes):

@@ -22,6 +22,9 @@ from enfa.own_code import found
 
 __all__ = ["POLICIES", "policy_from"]
 
+# of an argument that is a policy, or none; of lists of policies, say, the user's own code decides what to make
+OF_POLICY = r"(<class '|(typing\.)?Optional\[)?([\w.]+\.)?Policy('>|\])?( \| None)?"
+
 POLICIES: dict[str, type[Policy]] = {
     "node_marking": NodeMarking,
     "node_deletion": NodeDeletion,
@@ -65,7 +68,8 @@ def policy_from(name: str, **params: Any) -> Policy:
         if of.default is inspect.Parameter.empty and param not in params:
             raise ValueError(f"Expected the parameter {param!r} for the policy {name}, got {sorted(params) or 'none'}")
     for param, value in params.items():
-        if re.search(r"\bPolicy\b", str(known[param].annotation)) and not isinstance(value, Policy | None):
+        of = known[param]
+        if re.fullmatch(OF_POLICY, str(of.annotation)) and value is not of.default and not isinstance(value, Policy):
             params[param] = policy_from(value) if isinstance(value, str) else policy_from(**_named(param, value))
     return cls(**params)
 

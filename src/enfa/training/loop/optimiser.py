@@ -12,6 +12,8 @@ __all__ = ["as_numbers", "make_adam"]
 
 def make_adam(config: Config, model: nn.Module, captured: bool) -> torch.optim.Adam:
     learnt = [p for p in model.parameters() if p.requires_grad]
+    if not learnt:
+        raise ValueError(f"Expected weights to learn in {config.model}, got none")
     if not captured:
         return torch.optim.Adam(learnt, lr=config.lr, weight_decay=config.weight_decay)
     # a rate that a captured step is to follow has to be a tensor from the start: schedulers then change it in place
