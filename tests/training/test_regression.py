@@ -13,9 +13,9 @@ from enfa.training import Config, evaluate, fit, read_config
 from enfa.training.checkpoint import load_checkpoint
 from enfa.training.results.collect import Results
 from enfa.training.results.table import plain_table
-from enfa.training.run import prepare
 from enfa.training.score import TargetMean, summed_loss
 from enfa.training.settings.folder import BEST, LAST, folder_of
+from enfa.training.start.prepare import prepare
 from enfa.training.trained.predict import predict
 
 Write = Callable[..., Path]

@@ -23,7 +23,7 @@ from enfa.nn.models.registry import MODELS, SHIPPED
 from enfa.training.build import Problem, compile_for, make_model
 from enfa.training.models import build_model
 from enfa.training.settings.config import Config
-from enfa.training.unread import tell_unread
+from enfa.training.start.unread import tell_unread
 
 __all__ = ["compile"]
 

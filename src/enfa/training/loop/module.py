@@ -34,7 +34,7 @@ from enfa.training.settings.code import code_of_run, of_own_code
 from enfa.training.settings.config import Config
 from enfa.training.settings.folder import fingerprint
 from enfa.training.settings.freeze import frozen_modules
-from enfa.training.unread import tell
+from enfa.training.start.unread import tell
 
 __all__ = ["TrainingModule", "moved"]
 
