@@ -13,7 +13,8 @@ from enfa.datasets import Benchmark, from_graphs
 from enfa.edits import policies
 from enfa.nn.models.registry import MODELS
 from enfa.training import Config, read_config
-from enfa.training.build import Problem, make_model
+from enfa.training.build import make_model
+from enfa.training.problem import Problem
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "configs").glob("*.yaml"))

@@ -10,8 +10,9 @@ from torch import nn
 
 from enfa.graphs.names import Unnamed
 from enfa.nn.models.pretrained import CONFIG, load_pretrained
-from enfa.training.build import Problem, make_model, make_policy
+from enfa.training.build import make_model, make_policy
 from enfa.training.metrics import in_units
+from enfa.training.problem import Problem
 from enfa.training.settings.code import tell_changed_code
 from enfa.training.settings.config import Config
 from enfa.training.start.fits import check_weights, config_of, version_of

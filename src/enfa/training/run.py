@@ -13,10 +13,11 @@ import yaml
 from enfa.atomic import named
 from enfa.datasets import Benchmark
 from enfa.memory import keep_memory
-from enfa.training.build import Problem, open_benchmark
+from enfa.training.build import open_benchmark
 from enfa.training.checkpoint import load, load_checkpoint
 from enfa.training.disk import write_json, write_text
 from enfa.training.loop.graphed import on_gpu
+from enfa.training.problem import Problem
 from enfa.training.results.done import has_stopped, record_of
 from enfa.training.results.parts import Parts
 from enfa.training.results.record import Record, hardware

@@ -20,7 +20,7 @@ from enfa.nn.cuda.step import Step
 from enfa.plan.derived.pack import pack, unpack
 from enfa.plan.derived.prepare import lean, prepare
 from enfa.plan.table import Plan
-from enfa.training.build import Problem, make_model
+from enfa.training.build import make_model
 from enfa.training.checkpoint import FORMAT
 from enfa.training.disk import write_csv
 from enfa.training.loop.graphed import uses_graphs
@@ -28,6 +28,7 @@ from enfa.training.loop.lightning import pl
 from enfa.training.loop.objective import Objective
 from enfa.training.loop.optimiser import as_numbers, make_adam
 from enfa.training.loop.schedule import Plateau, make_schedule
+from enfa.training.problem import Problem
 from enfa.training.results.parts import Parts
 from enfa.training.score import make_metric
 from enfa.training.settings.code import code_of_run, of_own_code

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from enfa.datasets.known import is_table
-from enfa.training.build import Problem
+from enfa.training.problem import Problem
 from enfa.training.settings.config import MODEL, RUNS_ON, Config
 from enfa.training.settings.folder import check_same_data, fingerprint
 

@@ -10,8 +10,10 @@ from torch import nn
 
 from enfa.datasets import Benchmark
 from enfa.datasets.one_graph import OneGraph
-from enfa.training.build import Problem, compile_for, open_benchmark
+from enfa.training.build import open_benchmark
+from enfa.training.compiling import compile_for
 from enfa.training.one_graph import compile_roots, labels_of_roots, open_one_graph
+from enfa.training.problem import Problem
 from enfa.training.results.parts import Parts
 from enfa.training.settings.config import Config
 from enfa.training.start.finetune import fitted
