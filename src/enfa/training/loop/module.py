@@ -165,7 +165,7 @@ class TrainingModule(pl.LightningModule):
         """What changes when a step runs for the first time or is captured; where none is captured, with the very first."""
         assert self._step is not None
         eager = self._step.eager_steps
-        return eager if self._step.capture else min(eager, 1), sum(graph is not None for graph in self._step.captured.values())
+        return eager if self._step.capture else min(eager, 1), self._step.num_captured
 
     def on_train_epoch_end(self) -> None:
         self._after_first()
@@ -211,8 +211,7 @@ class TrainingModule(pl.LightningModule):
 
     def teardown(self, stage: str) -> None:
         if self._step is not None:
-            graphs = sum(graph is not None for graph in self._step.captured.values())
-            self.steps = {"captured graphs": graphs, "eager steps": self._step.eager_steps}
+            self.steps = {"captured graphs": self._step.num_captured, "eager steps": self._step.eager_steps}
         self._step = self._forward = None  # Lightning moves the weights, which captured graphs do not see
 
     def test_step(self, plan: Plan, _: int) -> None:
