@@ -18,8 +18,10 @@ import os
 import sys
 from pathlib import Path
 
+from rich.console import Console
+
 from enfa.training import read_config
-from enfa.training.results.table import plain_table
+from enfa.training.results.table import terminal_table
 from enfa.training.sweep import numbers, run_sweep
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
@@ -61,7 +63,7 @@ def main() -> None:
     results, failed = run_sweep(
         configs, folds, numbers(args.seeds), args.jobs, args.results, args.minutes, lambda line: print(line, flush=True)
     )
-    print(plain_table(results))
+    Console().print(terminal_table(results))
     sys.exit(1 if failed else 0)
 
 

@@ -7,6 +7,7 @@ import datetime
 import hashlib
 import json
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -80,6 +81,11 @@ def cold_environment(folder: str | Path, given: Mapping[str, str] = os.environ) 
     """For a process that finds no compiled kernel, and keeps those that it compiles in that folder."""
     env = {k: v for k, v in given.items() if k not in ("NUMBA_CACHE_DIR", "TRITON_CACHE_DIR")}
     return env | {"ENFA_CACHE": f"{folder}/kernels", "CUDA_CACHE_PATH": f"{folder}/driver"}
+
+
+def peak_mb() -> float:
+    """At most so far, in this process."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
 
 
 def show(title: str, columns: Sequence[str], lines: Sequence[Sequence[str]]) -> None:

@@ -77,7 +77,7 @@ class Captured(Loop):
             self.step(batch)
 
     def busy(self) -> int:
-        return self.step.eager_steps + sum(found is not None for found in self.step.captured.values())
+        return self.step.eager_steps + self.step.num_captured
 
 
 def seconds_of(loop: Loop, loader: enfa.DataLoader) -> float:

@@ -13,7 +13,6 @@ raw data is not timed.
 from __future__ import annotations
 
 import multiprocessing
-import resource
 import statistics
 import tempfile
 import time
@@ -25,7 +24,7 @@ import numpy as np
 import torch
 
 import enfa
-from common import RESULTS, load, parser, show, write
+from common import RESULTS, load, parser, peak_mb, show, write
 from enfa.report.program import ds_program
 from enfa.testing import random_graphs
 
@@ -38,11 +37,6 @@ def _timed(step: Callable[[], Any]) -> tuple[float, Any]:
     start = time.perf_counter()
     result = step()
     return time.perf_counter() - start, result
-
-
-def _peak() -> float:
-    """MB at most so far, in this process."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
 
 
 def _ready(threads: int) -> None:
@@ -62,11 +56,11 @@ def _graphs(name: str, options: dict[str, Any]) -> list[Any]:
 def _compile(name: str, layers: int, path: Path, options: dict[str, Any]) -> dict[str, Any]:
     _ready(options["threads"])
     graphs = _graphs(name, options)
-    before, program = _peak(), ds_program(layers, edges=True)
+    before, program = peak_mb(), ds_program(layers, edges=True)
     seconds, compiled = _timed(
         lambda: enfa.compile(graphs, enfa.NodeMarking(), program, progress=False, threads=options["threads"])
     )
-    peak = _peak()
+    peak = peak_mb()
     save_s, _ = _timed(lambda: compiled.save(path))
     return {
         "dataset": name,
@@ -78,7 +72,7 @@ def _compile(name: str, layers: int, path: Path, options: dict[str, Any]) -> dic
         "compile_peak_mb": peak,
         "graphs_mb": before,
         "save_s": save_s,
-        "save_peak_mb": _peak(),
+        "save_peak_mb": peak_mb(),
         "file_mb": path.stat().st_size / 1e6,
     }
 
@@ -86,7 +80,7 @@ def _compile(name: str, layers: int, path: Path, options: dict[str, Any]) -> dic
 def _load(path: Path, options: dict[str, Any]) -> dict[str, Any]:
     _ready(options["threads"])
     first, _ = _timed(lambda: enfa.load_compiled(path))
-    peak = _peak()
+    peak = peak_mb()
     again = [_timed(lambda: enfa.load_compiled(path))[0] for _ in range(2)]
     return {"load_s": statistics.median([first, *again]), "load_peak_mb": peak}
 
@@ -110,7 +104,7 @@ def _slice(name: str, path: Path, options: dict[str, Any]) -> dict[str, Any]:
         "batch": len(batches[0]),
         "slice_ms": 1e3 * float(np.median(sliced)),
         "compile_batch_ms": 1e3 * float(np.median(made)),
-        "slice_peak_mb": _peak(),
+        "slice_peak_mb": peak_mb(),
     }
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import resource
 import tempfile
 import time
 from collections.abc import Callable
@@ -27,18 +26,13 @@ import numpy as np
 import torch
 
 import enfa
-from common import RESULTS, ROOT, parser, show, write
+from common import RESULTS, ROOT, parser, peak_mb, show, write
 from enfa.datasets.npz.zinc import load_zinc
 from enfa.report.program import ds_program
 from enfa.testing import random_graphs
 
 BATCH, LAYERS = 128, 6
 LIMIT = 0.8
-
-
-def _peak() -> float:
-    """MB at most so far, in this process."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
 
 
 def _ready() -> None:
@@ -68,13 +62,13 @@ def _one(path: Path) -> dict[str, Any]:
             spent += time.thread_time() - start
             rows, begin = rows + sum(plan.cost().rows), begin + BATCH
     batches = -(-len(order) // BATCH)
-    return {"one_cut_ms": 1e3 * spent / batches, "one_rows": rows / batches, "one_peak_mb": _peak()}
+    return {"one_cut_ms": 1e3 * spent / batches, "one_rows": rows / batches, "one_peak_mb": peak_mb()}
 
 
 def _read(path: Path, memory: str, most: int) -> dict[str, Any]:
     """An epoch, or its first ``most`` batches, out of windows."""
     _ready()
-    before = _peak()
+    before = peak_mb()
     sharded = enfa.ShardedDataset.open(path, memory)
     sampled = enfa.DataLoader(sharded, BATCH, True).sampled
     batches = sampled.batches(0)[:most]
@@ -91,7 +85,7 @@ def _read(path: Path, memory: str, most: int) -> dict[str, Any]:
         "graphs": len(sharded), "shards": len(sharded.shards), "windows": windows, "batches": len(batches),
         "memory_gib": sharded.memory / 2**30, "cut_ms": 1e3 * cut / len(batches), "rows": rows / len(batches),
         "read_ms": 1e3 * (everything - cut) / len(batches), "wall_ms": 1e3 * (time.perf_counter() - wall) / len(batches),
-        "start_mb": before, "peak_mb": _peak(),
+        "start_mb": before, "peak_mb": peak_mb(),
     }  # fmt: skip
 
 

@@ -19,7 +19,7 @@ import enfa
 from enfa.batch.static.padding import pad_plan
 from enfa.plan.derived.lowered import lowered as lowered_lists
 from enfa.plan.derived.prepare import lean, prepare
-from enfa.testing.same import _distance, _run, _scales
+from enfa.testing.results import distance, results_of, scales_of
 
 
 def _graph(nodes: int, pairs: list[tuple[int, int]]) -> Data:
@@ -113,14 +113,14 @@ def test_training_mode(policy: enfa.Policy, name: str, batch: str) -> None:
     with torch.no_grad():
         for parameter in disturbed.parameters():
             parameter.mul_(1 + 1e-15 * torch.randn_like(parameter))
-    exact = _run(double, full, True, 0)
-    own = _errors(_run(disturbed, full, True, 0), exact)
+    exact = results_of(double, full, True, 0)
+    own = _errors(results_of(disturbed, full, True, 0), exact)
     for kind in ("ego", "distinct"):
-        for what, error in _errors(_run(double, enfa.make_plan(graphs, policy, double, kind), True, 0), exact).items():
+        for what, error in _errors(results_of(double, enfa.make_plan(graphs, policy, double, kind), True, 0), exact).items():
             assert error <= max(1e-8, 10 * own[what]), (kind, what)
     # in float32, where equal rows have no variance to divide by, the conventional model itself may be far off
-    found = _errors(_run(model, plan, True, 0), exact)
-    for what, theirs in _errors(_run(model, enfa.make_plan(graphs, policy, model, "full"), True, 0), exact).items():
+    found = _errors(results_of(model, plan, True, 0), exact)
+    for what, theirs in _errors(results_of(model, enfa.make_plan(graphs, policy, model, "full"), True, 0), exact).items():
         assert found[what] <= max(1e-3, 4 * theirs), what
 
 
@@ -129,7 +129,7 @@ def _errors(found: dict[str, Tensor], exact: dict[str, Tensor]) -> dict[str, flo
     errors, largest = {}, {}
     for what, value in exact.items():
         kind = what.split()[0]
-        errors[kind] = max(errors.get(kind, 0.0), _distance(found.get(what), value))
+        errors[kind] = max(errors.get(kind, 0.0), distance(found.get(what), value))
         largest[kind] = max(largest.get(kind, 0.0), float(value.abs().max()))
     return {kind: error / (largest[kind] or 1.0) for kind, error in errors.items()}
 
@@ -144,7 +144,7 @@ def test_a_complete_graph_and_all_defaults(nodes: int, name: str) -> None:
     for dtype in (torch.float32, torch.float64):
         model = model.to(dtype)
         plans = (enfa.make_plan([_complete(nodes)], enfa.NodeMarking(), model, k) for k in ("full", "distinct"))
-        expected, found = (_run(model, plan, True, 0) for plan in plans)
+        expected, found = (results_of(model, plan, True, 0) for plan in plans)
         assert max(_errors(found, expected).values()) <= (1e-3 if dtype == torch.float32 else 1e-8)
 
 
@@ -161,11 +161,11 @@ def test_however_the_plan_is_made(policy: enfa.Policy, name: str) -> None:
         plan = compiled[chosen]
         _assert_all_count(plan)
         padded = pad_plan(lean(prepare(compiled[chosen], needs), needs))
-        expected = _run(model, enfa.make_plan([graphs[g] for g in chosen], policy, model, "full"), True, 0)
-        scales = _scales(expected)
-        for found in (_run(model, plan, True, 0), _run(model, padded, True, 0)):
+        expected = results_of(model, enfa.make_plan([graphs[g] for g in chosen], policy, model, "full"), True, 0)
+        scales = scales_of(expected)
+        for found in (results_of(model, plan, True, 0), results_of(model, padded, True, 0)):
             for what, value in expected.items():
-                assert _distance(found.get(what), value) <= 1e-8 * scales[what], what
+                assert distance(found.get(what), value) <= 1e-8 * scales[what], what
 
 
 @pytest.mark.parametrize("name", ["ds", "ds, all tables"])
@@ -179,7 +179,7 @@ def test_parts_of_bags(policy: enfa.Policy, name: str) -> None:
         for chosen in (np.arange(7), np.array([6]), np.array([5, 0])):
             plan = compiled.plan(chosen, draw, epoch)
             _assert_all_count(plan)
-            expected = _run(model, full.plan(chosen, draw, epoch), True, 0)
-            scales, found = _scales(expected), _run(model, plan, True, 0)
+            expected = results_of(model, full.plan(chosen, draw, epoch), True, 0)
+            scales, found = scales_of(expected), results_of(model, plan, True, 0)
             for what, value in expected.items():
-                assert _distance(found.get(what), value) <= 1e-8 * scales[what], what
+                assert distance(found.get(what), value) <= 1e-8 * scales[what], what

@@ -8,7 +8,8 @@ import enfa
 from enfa.edits import POLICIES
 from enfa.report.policies import PICTURES, draw_policies, draw_policy
 from enfa.testing import random_graph
-from enfa.training.build import Problem, make_model, make_policy
+from enfa.training.build import make_model, make_policy
+from enfa.training.problem import Problem
 from enfa.training.settings.config import Config
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 import enfa
-from enfa.testing.same import _distance, _run_on, _scales
+from enfa.testing.results import distance, results_in_place, scales_of
 
 
 class Pairs:
@@ -91,9 +91,9 @@ def assert_formula(
     model = copy.deepcopy(model).double()
     plan: Any = enfa.make_plan(graphs, policy, model)
     for train in (False, True):
-        expected = _run_on(Formula(copy.deepcopy(model), formula), Pairs(graphs), train, 0)  # type: ignore[arg-type]
+        expected = results_in_place(Formula(copy.deepcopy(model), formula), Pairs(graphs), train, 0)  # type: ignore[arg-type]
         expected = {name.replace("model.", "", 1): value for name, value in expected.items()}
-        found, scales = _run_on(copy.deepcopy(model), plan, train, 0), _scales(expected)
+        found, scales = results_in_place(copy.deepcopy(model), plan, train, 0), scales_of(expected)
         assert found.keys() == expected.keys()
-        off = {name: _distance(found[name], value) / scales[name] for name, value in expected.items()}
+        off = {name: distance(found[name], value) / scales[name] for name, value in expected.items()}
         assert max(off.values()) < 1e-10, ("train" if train else "eval", {n: o for n, o in off.items() if not o < 1e-10})

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
+from recorded import Recorded
 from torch import nn
 
 
@@ -21,14 +21,11 @@ class _Graph:
                 place.copy_(value)
 
 
-class Rerun:
+class Rerun(Recorded):
     """In place of :class:`enfa.nn.cuda.record.Recorder`."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model, self.device = model, torch.device("cpu")
-
-    def pool(self) -> object:
-        return object()
 
     def record(self, work: Callable[[], list[torch.Tensor]], pool: Any) -> tuple[_Graph, list[torch.Tensor]]:
         before = [b.clone() for b in self.model.buffers()]  # capturing computes nothing
@@ -38,15 +35,3 @@ class Rerun:
                 buffer.data.copy_(value)  # unseen by autograd, as nothing was computed
         places = [torch.full_like(t, float("nan")) for t in results]
         return _Graph(work, places), places
-
-    def rehearsal(self) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def capturing(self) -> bool:
-        return False
-
-    def stream(self) -> None:
-        return None
-
-    def stream_number(self) -> int:
-        return 0

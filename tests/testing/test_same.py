@@ -91,7 +91,7 @@ def test_finds_a_wrong_conv() -> None:
 
 def test_finds_a_wrong_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of one small tensor in the first layer, far below the head's in size."""
-    right = module._run_on
+    right = module.results_in_place
 
     def wrong(model: nn.Module, plan: enfa.Bag, train: bool, steps: int) -> dict:
         found = right(model, plan, train, steps)
@@ -100,7 +100,7 @@ def test_finds_a_wrong_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
             found[name] = found[name] * (1 + 1e-6)
         return found
 
-    monkeypatch.setattr(module, "_run_on", wrong)
+    monkeypatch.setattr(module, "results_in_place", wrong)
     with pytest.raises(AssertionError, match=r"gradient of layers.0.conv.update.0.weight: 1"):
         assert_same_as_full(_model(), enfa.NodeMarking(), GRAPHS)
 
@@ -129,7 +129,7 @@ def test_compares_the_gradients_of_features(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_finds_what_is_not_finite_or_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = module._run_on
+    right = module.results_in_place
 
     def wrong(model: nn.Module, plan: enfa.Bag, train: bool, steps: int) -> dict:
         found = right(model, plan, train, steps)
@@ -138,7 +138,7 @@ def test_finds_what_is_not_finite_or_not_there(monkeypatch: pytest.MonkeyPatch) 
             del found["gradient of head.3.bias"]
         return found
 
-    monkeypatch.setattr(module, "_run_on", wrong)
+    monkeypatch.setattr(module, "results_in_place", wrong)
     off = {d.what: d.relative for d in differences(_model(), enfa.NodeMarking(), GRAPHS, modes=["eval"])
            if d.kind == "distinct"}  # fmt: skip
     assert off["output"] == off["gradient of head.3.bias"] == float("inf")

@@ -114,20 +114,6 @@ def test_an_older_version_of_the_same_layout_is_read(trained: tuple[Path, Path, 
     assert load_model(path)[1].epochs == 2
 
 
-def test_fewer_epochs_than_are_done(trained: tuple[Path, Path, bytes]) -> None:
-    path = trained[0]
-    said = "last.ckpt has 2 epochs behind it: Expected epochs >= 2 to go on from there, got 1"
-    result = CliRunner().invoke(app, ["train", str(path), "epochs=1", "--resume", "--no-progress"])
-    lines = [line for line in result.stderr.splitlines() if line]
-    assert result.exit_code == 2 and len(lines) == 1 and said in lines[0], result.stderr
-    sweep = ["sweep", path, "epochs=1", "--folds", "0", "--results", path.parent / "r", "--no-progress"]
-    result = CliRunner().invoke(app, [str(word) for word in sweep])
-    assert result.exit_code == 1 and f"fold 0 seed 0: failed: {path.parent}" in result.output and said in result.output
-    # as many as are done is no mistake
-    again = CliRunner().invoke(app, ["train", str(path), "--resume", "--no-progress"])
-    assert again.exit_code == 0 and "all epochs: 2 epochs" in again.output
-
-
 def test_a_resumed_run_keeps_to_its_own_folder(config_file: Callable[..., Path], tmp_path: Path) -> None:
     """A checkpoint that names other files: nothing there is deleted, or written."""
     config = read_config(config_file(epochs=1))

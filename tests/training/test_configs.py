@@ -13,7 +13,8 @@ from enfa.datasets import Benchmark, from_graphs
 from enfa.edits import policies
 from enfa.nn.models.registry import MODELS
 from enfa.training import Config, read_config
-from enfa.training.build import Problem, make_model
+from enfa.training.build import make_model
+from enfa.training.problem import Problem
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "configs").glob("*.yaml"))
@@ -72,13 +73,13 @@ def small(config: Config) -> Benchmark:
 )
 def test_a_step_of_a_small_version_trains(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("lightning", reason="training needs the extra enfa[train]")
-    from enfa.training import run
+    from enfa.training.start import prepare
 
     config = replace(shipped(path), hidden_channels=12, num_layers=2, accelerator="cpu", target=None)
     if config.policy not in policies.POLICIES:
         pytest.skip(f"the policy {config.policy} is not known here")
-    monkeypatch.setattr(run, "open_benchmark", small)
-    module = (made := run.prepare(config)).module
+    monkeypatch.setattr(prepare, "open_benchmark", small)
+    module = (made := prepare.prepare(config)).module
     optimiser = module.configure_optimizers()["optimizer"]
     before = {name: p.detach().clone() for name, p in module.named_parameters()}
     loss = module.loss(made.batches.compiled[:4])

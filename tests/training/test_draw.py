@@ -14,8 +14,8 @@ import enfa
 from enfa.datasets import from_npz
 from enfa.training import Config, fit, read_config
 from enfa.training.checkpoint import load_checkpoint
-from enfa.training.run import prepare
 from enfa.training.settings.folder import BEST, LAST, folder_of
+from enfa.training.start.prepare import prepare
 from enfa.training.trained.predict import predict
 
 Write = Callable[..., Path]

@@ -12,7 +12,8 @@ from code_of_mine import Own
 from enfa.nn import DSGNN, DSSGNN
 from enfa.nn.models.arguments import arguments
 from enfa.training import Config, fit, load_model, read_config
-from enfa.training.build import Problem, make_model
+from enfa.training.build import make_model
+from enfa.training.problem import Problem
 from enfa.training.settings.folder import LAST, folder_of
 
 Write = Callable[..., Path]

@@ -16,8 +16,8 @@ from enfa.cli.app import app
 from enfa.datasets.one_graph import links_from_npz
 from enfa.training import fit, read_config
 from enfa.training.one_graph import compile_roots, labels_of_roots, open_one_graph
-from enfa.training.run import prepare
 from enfa.training.settings.folder import BEST, folder_of
+from enfa.training.start.prepare import prepare
 
 FAST = ("accelerator=cpu", "threads=1", "hidden_channels=8")
 

@@ -12,10 +12,10 @@ import torch
 from enfa.training import Config, evaluate, fit, read_config
 from enfa.training.checkpoint import load_checkpoint
 from enfa.training.results.collect import Results
-from enfa.training.results.table import plain_table
-from enfa.training.run import prepare
+from enfa.training.results.table import markdown
 from enfa.training.score import TargetMean, summed_loss
 from enfa.training.settings.folder import BEST, LAST, folder_of
+from enfa.training.start.prepare import prepare
 from enfa.training.trained.predict import predict
 
 Write = Callable[..., Path]
@@ -41,7 +41,7 @@ def test_lower_is_better_from_the_checkpoint_to_the_table(config_file: Write, nu
     assert evaluate(config, part="valid", progress=False) == pytest.approx(record.valid, abs=1e-6)
     results = Results.open(tmp_path / "results", config)
     results.add(record)
-    assert f"{record.test:.4f}" in plain_table([results]) and str(results.summary()) == f"{record.test:.4f}"
+    assert f"{record.test:.4f}" in markdown([results]) and str(results.summary()) == f"{record.test:.4f}"
     assert json.loads((folder_of(config) / "result.json").read_text())["metric"] == "mae"
 
 

@@ -14,8 +14,8 @@ from enfa.cli.app import app
 from enfa.training import Config, evaluate, fit, load_model, read_config
 from enfa.training.checkpoint import load_checkpoint
 from enfa.training.results.parts import Parts
-from enfa.training.run import prepare
 from enfa.training.settings.folder import BEST, LAST, folder_of
+from enfa.training.start.prepare import prepare
 
 Write = Callable[..., Path]
 

@@ -8,10 +8,11 @@ import torch
 
 from enfa.datasets.official.compact import from_compact
 from enfa.training import Config
-from enfa.training.build import Problem, compile_for
+from enfa.training.compiling import compile_for
 from enfa.training.loop.data import Batches
 from enfa.training.loop.lightning import pl
 from enfa.training.loop.module import TrainingModule
+from enfa.training.problem import Problem
 
 # The whole of PROTEINS for 20 epochs takes ten minutes, nearly all of them on the full plan: ENFA_WHOLE=1 runs that.
 # Graphs of up to 20 nodes are a third of it, and 96 of them take a minute.

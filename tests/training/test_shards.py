@@ -10,11 +10,12 @@ import torch
 
 import enfa
 from enfa.training import fit, read_config
-from enfa.training.build import Problem, open_benchmark
+from enfa.training.build import open_benchmark
 from enfa.training.checkpoint import load_checkpoint
 from enfa.training.loop.module import TrainingModule
-from enfa.training.run import prepare
+from enfa.training.problem import Problem
 from enfa.training.settings.folder import LAST, folder_of
+from enfa.training.start.prepare import prepare
 
 
 @pytest.mark.parametrize("graphed", [False, True])

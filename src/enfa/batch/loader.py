@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from enfa.batch.batches import Batches
+from enfa.batch.positions import positions_to_load
 from enfa.batch.sent import Sending, received
 from enfa.batch.shards.dataset import Compiled, ShardedDataset
 from enfa.cores import cores
@@ -120,9 +121,7 @@ class DataLoader(torch.utils.data.DataLoader):
             compiled.checked_draw(draw)
         elif score is not None:
             raise ValueError("Expected 'draw', which 'score' is for, got 'score' without it")
-        chosen = compiled.positions(slice(None) if graphs is None else graphs)
-        if len(chosen) == 0:
-            raise ValueError("Expected at least one graph to load, got none: is the split empty?")
+        chosen = positions_to_load(graphs, len(compiled))
         cost = compiled.rows_per_graph() if max_rows is not None else None
         least = sum(step.op == "propagate" for step in compiled.program.steps)
         single = compiled.single_node if compiled.program.counted else None

@@ -7,7 +7,7 @@ from threading import RLock
 import numpy as np
 from torch import Tensor
 
-__all__ = ["SLICING", "positions"]
+__all__ = ["SLICING", "positions", "positions_to_load"]
 
 # Slicing keeps scratch in the dataset, so one thread slices at a time. A process is forked between two slices, never within
 # one: its copy of the scratch would be half written, and the lock held by a thread that it does not have.
@@ -37,3 +37,11 @@ def positions(graphs: int | Sequence[int] | np.ndarray | Tensor | slice, count: 
     if (ordered[1:] == ordered[:-1]).any():
         raise ValueError("Expected each graph at most once, got some twice")
     return ids
+
+
+def positions_to_load(graphs: Sequence[int] | np.ndarray | None, count: int) -> np.ndarray:
+    """Those that a loader makes batches of: of at least one graph, and of all where none are named."""
+    chosen = positions(slice(None) if graphs is None else graphs, count)
+    if not len(chosen):
+        raise ValueError("Expected at least one graph to load, got none: is the split empty?")
+    return chosen

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -52,18 +53,16 @@ class FlatGraphs:
         self._check_sizes()
         self._check_ends()
 
-    def graphs(self, y: torch.Tensor, level: str = "graph") -> list[Data]:
-        """The graphs one by one, with row g of ``y`` as graph g's (or, with ``level="node"``, those of its nodes).
-
-        Their tensors are views, not copies.
+    def graphs(self, y: torch.Tensor | None = None, level: str = "graph") -> list[Data]:
+        """The graphs one by one, with row g of ``y`` as graph g's (or, with ``level="node"``, those of its nodes), if there is
+        one. Their tensors are views, not copies.
         """
+        none: list[Any] = [None] * len(self.num_nodes)
         nodes, edges = self.num_nodes.tolist(), self.num_edges.tolist()
         xs = torch.from_numpy(self.x).split(nodes)
         ends = torch.from_numpy(np.ascontiguousarray(self.edges.T)).split(edges, dim=1)
-        ys = y.split(nodes if level == "node" else 1)
-        if self.edge_attr is None:
-            return [Data(x=x, edge_index=e, y=label) for x, e, label in zip(xs, ends, ys)]
-        attrs = torch.from_numpy(self.edge_attr).split(edges)
+        ys = none if y is None else y.split(nodes if level == "node" else 1)
+        attrs = none if self.edge_attr is None else torch.from_numpy(self.edge_attr).split(edges)
         return [Data(x=x, edge_index=e, edge_attr=a, y=label) for x, e, a, label in zip(xs, ends, attrs, ys)]
 
     def subset(self, graphs: np.ndarray) -> "FlatGraphs":

@@ -74,12 +74,11 @@ def _read(path: Path, needs: Sequence[Need] = ()) -> tuple[dict[str, np.ndarray]
     arrays, named = _as_flat(path)
     check_needs(path, arrays, needs)
     flat = flat_graphs(path, named)
-    graph = flat.graphs(torch.zeros(1, dtype=torch.int64))[0]
-    del graph.y
     edges = None
     if flat.edge_attr is not None:
         edges = channels_of(str(path), "edge_attr", flat.edge_attr, stored(arrays, "edge_categories"))
-    return arrays, graph, channels_of(str(path), "x", flat.x, stored(arrays, "x_categories")), edges, flat.share_reversed < 1
+    nodes = channels_of(str(path), "x", flat.x, stored(arrays, "x_categories"))
+    return arrays, flat.graphs()[0], nodes, edges, flat.share_reversed < 1
 
 
 def graph_from_npz(path: str | Path, needs: Sequence[Need] = ()) -> tuple[Data, np.ndarray | None]:

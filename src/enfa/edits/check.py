@@ -9,6 +9,12 @@ from enfa.graphs import GraphSet
 __all__ = ["check_edits", "edits_by"]
 
 
+def _place(edits: Edits, sub: int) -> str:
+    """A subgraph, in words."""
+    graph = int(edits.graph[sub])
+    return f"graph {graph}: subgraph {sub - edits.sub_ptr[graph]}"
+
+
 def _check_targets(graphs: GraphSet, edits: Edits, policy: str, what: str) -> None:
     """Inside the graph, a value that exists, and no target twice."""
     if what == "node":
@@ -36,11 +42,10 @@ def _check_targets(graphs: GraphSet, edits: Edits, policy: str, what: str) -> No
     twice = key[1:][key[1:] == key[:-1]]
     if len(twice):
         s, t = divmod(int(twice[0]), int(own[-1]) + 1)
-        g = int(edits.graph[s])
-        first = graphs.node_ptr[g]
+        first = graphs.node_ptr[edits.graph[s]]
         # an edge by its ends: it has another number in the input
         which = f"node {t - first}" if what == "node" else f"the edge {graphs.src[t] - first} -> {graphs.dst[t] - first}"
-        raise ValueError(f"{policy}: graph {g}: subgraph {s - edits.sub_ptr[g]} edits {which} twice")
+        raise ValueError(f"{policy}: {_place(edits, s)} edits {which} twice")
 
 
 def _listed(count: int) -> str:
@@ -69,33 +74,25 @@ def _check_contradictions(graphs: GraphSet, edits: Edits, policy: str) -> None:
         gone = _lacks(graphs, edits, sub, ends[edge])
         if gone.any():
             i = int(np.argmax(gone))
-            g = int(edits.graph[sub[i]])
-            first = graphs.node_ptr[g]
+            first = graphs.node_ptr[edits.graph[sub[i]]]
             raise ValueError(
-                f"{policy}: graph {g}: subgraph {sub[i] - edits.sub_ptr[g]} marks the edge "
-                f"{graphs.src[edge[i]] - first} -> {graphs.dst[edge[i]] - first} and "
-                f"deletes node {ends[edge[i]] - first}"
+                f"{policy}: {_place(edits, sub[i])} marks the edge {graphs.src[edge[i]] - first} -> "
+                f"{graphs.dst[edge[i]] - first} and deletes node {ends[edge[i]] - first}"
             )
     if edits.root is None:
         return
     mixed = (edits.root >= 0).any(axis=1) != (edits.root >= 0).all(axis=1)
     if mixed.any():
         s = int(np.argmax(mixed))
-        g = int(edits.graph[s])
-        raise ValueError(
-            f"{policy}: graph {g}: subgraph {s - edits.sub_ptr[g]} has some roots and lacks others: {edits.root[s].tolist()}"
-        )
+        raise ValueError(f"{policy}: {_place(edits, s)} has some roots and lacks others: {edits.root[s].tolist()}")
     for column in edits.root.T:
         rooted = np.flatnonzero(column >= 0)
         outside = graphs.graph[np.minimum(column[rooted], graphs.num_nodes - 1)] != edits.graph[rooted]
         gone = outside | (column[rooted] >= graphs.num_nodes) | _lacks(graphs, edits, rooted, column[rooted])
         if gone.any():
             s = int(rooted[np.argmax(gone)])
-            g = int(edits.graph[s])
-            raise ValueError(
-                f"{policy}: graph {g}: subgraph {s - edits.sub_ptr[g]} has node "
-                f"{column[s] - graphs.node_ptr[g]} as its root, but does not contain it"
-            )
+            node = column[s] - graphs.node_ptr[edits.graph[s]]
+            raise ValueError(f"{policy}: {_place(edits, s)} has node {node} as its root, but does not contain it")
 
 
 def _check_arrays(graphs: GraphSet, edits: Edits, policy: str) -> None:

@@ -6,12 +6,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from enfa.training.checkpoint import check_resumable, load_checkpoint
+from enfa.training.checkpoint import load_checkpoint
 from enfa.training.results.collect import Results
 from enfa.training.run import fit
 from enfa.training.settings.claim import Held
 from enfa.training.settings.config import Config
 from enfa.training.settings.folder import LAST, folder_of
+from enfa.training.start.fits import check_resumable
 
 __all__ = ["attempt"]
 

@@ -1,89 +1,24 @@
-"""From settings to a dataset, a policy, a model and a compiled dataset."""
+"""From settings to a dataset, a policy and a model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from copy import copy
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
-import torch
 from torch import nn
-from torch_geometric.data import Data
 
-from enfa.batch.shards.dataset import Compiled
-from enfa.batch.shards.folder import Folder
-from enfa.batch.shards.manifest import MANIFEST, Manifest
 from enfa.datasets import Benchmark, from_csv, from_npz, load
-from enfa.datasets.benchmark import Channels
 from enfa.datasets.known import dataset_file, is_table
-from enfa.datasets.npz.read import Need
-from enfa.datasets.one_graph import OneGraph
 from enfa.datasets.own import BadRow
-from enfa.datasets.scale import mean_and_std
-from enfa.draws import drawn_late
 from enfa.edits import Policy, Subsample
 from enfa.edits.policies import policy_from
-from enfa.nn.bag import ShardedDataset, trace
-from enfa.nn.bag import compile as compile_dataset
 from enfa.nn.models.arguments import arguments
 from enfa.nn.models.registry import MODELS
 from enfa.training.models import build_model
+from enfa.training.problem import Problem
 from enfa.training.settings.config import Config
 
-__all__ = ["Problem", "compile_for", "make_model", "make_policy", "open_benchmark", "training_draw"]
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What a model must know of a dataset: all that a checkpoint needs to be used without it."""
-
-    task: str
-    metric: str
-    num_outputs: int
-    in_channels: Channels
-    edge_channels: Channels | None
-    level: str = "graph"
-    targets: list[str] | None = None
-    mean: list[float] | None = None  # labels are (number - mean) / std
-    std: list[float] | None = None
-    classes: list[str] | None = None
-    elements: list[int] | None = None
-    directed: bool = field(default=False, compare=False)  # checkpoints from before it was told hold none
-
-    @classmethod
-    def of(cls, data: Benchmark | OneGraph) -> Problem:
-        names = ("targets", "mean", "std", "classes", "elements")
-        listed: dict[str, Any] = {name: None if (v := getattr(data, name)) is None else list(v) for name in names}
-        return cls(
-            data.task, data.metric, data.num_outputs, data.in_channels, data.edge_channels, data.level,
-            directed=data.directed, **listed,
-        )  # fmt: skip
-
-    def check_classes(self, name: str) -> None:
-        """Refuse to learn one class: all models are right, always."""
-        if self.task == "multiclass" and self.num_outputs < 2:
-            raise ValueError(f"Expected at least two classes to learn in {name}, got one")
-
-    def standardised(self, data: Benchmark, train: np.ndarray) -> Problem:
-        """With mean and deviation of the training graphs' numbers, in which a run learns those of a file of one's own."""
-        chosen = train
-        if data.level == "node":
-            of = np.repeat(np.arange(len(data)), [graph.num_nodes or 0 for graph in data.graphs])
-            chosen = np.flatnonzero(np.isin(of, train))
-        names = data.targets or [f"column {k} of y" for k in range(data.num_outputs)]
-        mean, std = mean_and_std(data.name, names, data.labels[chosen], data.level)
-        return replace(self, mean=mean.tolist(), std=std.tolist())
-
-    @property
-    def needs(self) -> tuple[Need, ...]:
-        """What a file of graphs must say for a model of this problem."""
-        features: tuple[Need, ...] = () if self.in_channels == [1] else ("features",)
-        return (*features, "directions") if self.directed else features
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+__all__ = ["make_model", "make_policy", "open_benchmark", "training_draw"]
 
 
 def open_benchmark(config: Config, report: Callable[[list[BadRow], int], None] | None = None) -> Benchmark:
@@ -172,61 +107,3 @@ def _check_level(config: Config, problem: Problem) -> None:
     known = "root or node" if problem.level == "node" else "sum, mean or max"
     if (config.readout in ("root", "node")) != (problem.level == "node"):
         raise ValueError(f"Expected readout {known}, because labels are those of {problem.level}s, got {config.readout!r}")
-
-
-def compile_for(
-    config: Config, graphs: Sequence[Data], model: nn.Module, progress: bool = False, level: str = "graph", **sharing: Any
-) -> Compiled:
-    """The whole bags, also where epochs draw from them. Rows that read several subgraphs depend on the draw: planned batch by
-    batch. ``sharing``: how to compile into ``config.shards``, as :func:`enfa.compile` takes it."""
-    with drawn_late(config.seed):
-        return _compiled(config, graphs, model, progress, level, sharing)
-
-
-def _compiled(
-    config: Config, graphs: Sequence[Data], model: nn.Module, progress: bool, level: str, sharing: dict[str, Any]
-) -> Compiled:
-    draw, policy, apart = training_draw(config), make_policy(config), True
-    if draw is not None:
-        policy = draw.policy
-        steps = trace(model, graphs, policy).steps
-        apart = not any(step.kind == "nodes" or step.along == "subgraphs" for step in steps)
-        if not apart and config.model not in ("ds", "dss"):
-            raise ValueError(
-                f"Expected model=ds or model=dss with the policy subsample, which trains on parts of the bags and evaluates "
-                f"whole ones, got {config.model}, whose rows read all subgraphs of a bag"
-            )
-    if config.shards is not None:
-        return _in_shards(config, graphs, model, policy, progress, level, apart, sharing)
-    labels = None
-    if level == "node":  # which graphs cannot have as their own
-        labels, graphs = torch.cat([graph.y for graph in graphs]), [copy(graph) for graph in graphs]
-        for graph in graphs:
-            del graph.y
-    compiled = compile_dataset(
-        graphs, policy, model, config.cache, progress, kind=config.plan, threads=config.threads, ahead=apart
-    )
-    compiled.node_y = labels
-    return compiled
-
-
-def _in_shards(
-    config: Config, graphs: Sequence[Data], model: nn.Module, policy: Policy, progress: bool, level: str, apart: bool,
-    sharing: dict[str, Any],
-) -> ShardedDataset:  # fmt: skip
-    """What is not in the folder so far is compiled into it; whatever is there for something else is refused."""
-    if level == "node":
-        raise ValueError(f"Expected labels of graphs with shards={config.shards!r}, got labels of nodes: use cache")
-    if not apart:
-        raise ValueError(
-            f"Expected model=ds with the policy subsample and shards={config.shards!r}, got {config.model}, whose rows read "
-            f"several subgraphs: use no shards"
-        )
-    assert config.shards is not None
-    folder = Folder(config.shards)
-    given = {name: value for name, value in sharing.items() if value is not None}
-    if MANIFEST in folder.names() and not given.keys() & {"shards", "shard_size"}:  # shared out as it is there
-        known = Manifest.read(folder)
-        given |= {"shards": len(known.shards)} if known.size is None else {"shard_size": known.size}
-    compile_dataset(graphs, policy, model, out=config.shards, progress=progress, kind=config.plan, **given)
-    return ShardedDataset.open(config.shards, config.shard_memory)

@@ -18,7 +18,8 @@ from enfa.edits import Policy
 from enfa.edits.policies import policy_from
 from enfa.nn.bag import compile as compile_dataset
 from enfa.nn.bag import trace
-from enfa.training.build import Problem, make_policy
+from enfa.training.build import make_policy
+from enfa.training.problem import Problem
 from enfa.training.settings.config import Config
 
 __all__ = ["compile_roots", "labels_of_roots", "open_one_graph", "predict_roots"]

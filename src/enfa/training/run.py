@@ -5,47 +5,32 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 import yaml
-from torch import nn
 
 from enfa.atomic import named
 from enfa.datasets import Benchmark
 from enfa.memory import keep_memory
-from enfa.training.build import Problem, compile_for, open_benchmark
-from enfa.training.checkpoint import check_resumable, check_same_model, check_same_split, check_weights, load, load_checkpoint
+from enfa.training.build import open_benchmark
+from enfa.training.checkpoint import load, load_checkpoint
 from enfa.training.disk import write_json, write_text
-from enfa.training.finetune import fitted, start_from
 from enfa.training.loop.graphed import on_gpu
-from enfa.training.one_graph import compile_roots, labels_of_roots, open_one_graph
+from enfa.training.problem import Problem
 from enfa.training.results.done import has_stopped, record_of
 from enfa.training.results.parts import Parts
 from enfa.training.results.record import Record, hardware
 from enfa.training.settings.claim import claimed
 from enfa.training.settings.config import Config
 from enfa.training.settings.folder import BEST, LAST, check_same_data, fingerprint, folder_of, started_by_another
+from enfa.training.start.finetune import start_from
+from enfa.training.start.fits import check_resumable, check_same_model, check_same_split, check_weights
+from enfa.training.start.prepare import prepare
+from enfa.training.start.unread import tell_unlearnt, tell_unread
 from enfa.training.trained.members import one_model
-from enfa.training.tried import LOOKED_AT, check_same_rows
-from enfa.training.unread import tell_unlearnt, tell_unread, unlearnt_classes
 
-if TYPE_CHECKING:
-    from enfa.training.loop.data import Batches
-    from enfa.training.loop.module import TrainingModule
-
-__all__ = ["evaluate", "fit", "fit_few", "needs_lightning", "prepare"]
-
-
-def needs_lightning() -> None:
-    try:
-        import torchmetrics  # noqa: F401
-
-        import enfa.training.loop.lightning  # noqa: F401
-    except ImportError as error:
-        raise ValueError(f"Training needs Lightning and torchmetrics ({error}): pip install 'enfa[train]'") from error
+__all__ = ["evaluate", "fit", "fit_few"]
 
 
 @contextmanager
@@ -57,87 +42,6 @@ def _naming(folder: Path) -> Iterator[None]:
         if error.filename is None:
             raise named(error, folder) from error
         raise
-
-
-@dataclass
-class Prepared:
-    """What a run needs before its first step; all errors in a config show up while it is made."""
-
-    module: TrainingModule
-    batches: Batches
-    validated_on: str  # as a record says it
-    unlearnt: list[str] = field(default_factory=list)  # classes
-
-    @property
-    def validates_on_test(self) -> bool:
-        return self.validated_on == "test fold"
-
-
-def prepare(
-    config: Config,
-    progress: bool = False,
-    weights: nn.Module | None = None,
-    data: Benchmark | None = None,
-    parts: Parts | None = None,
-    trained: Problem | None = None,
-) -> Prepared:
-    """``weights``: the model whose weights are to fit in, which may know of more categories than the data have.
-
-    ``data`` is the config's dataset, where it has been read already. ``trained``: what a checkpoint says that is to be gone on
-    with, or tested, whose mean and deviation of numbers are kept.
-    """
-    parts = Parts() if parts is None else parts
-    with parts.timed("import"):
-        needs_lightning()
-        from enfa.training.loop.data import Batches
-        from enfa.training.loop.module import TrainingModule
-
-    if config.threads is not None:
-        torch.set_num_threads(config.threads)
-    if config.level != "graphs":
-        return _prepare_roots(config, progress, weights, parts, trained)
-    with parts.timed("read"):
-        data = open_benchmark(config) if data is None else data
-    split = data.split(config.fold, config.fold_seed, validation=config.validation)
-    for part, graphs in split.items():
-        if not len(graphs):
-            raise ValueError(f"{data.name}: the split {part!r} of fold {config.fold} is empty")
-    problem = Problem.of(data) if weights is None else fitted(Problem.of(data), weights)
-    problem.check_classes(data.name)
-    scales = config.dataset.endswith(".npz") and problem.task == "regression"  # a CSV file's are standardised as they are read
-    if scales and trained is not None:
-        problem = replace(problem, mean=trained.mean, std=trained.std)
-    elif scales:
-        problem = problem.standardised(data, split["train"])
-    module = TrainingModule(config, problem, scales)
-    module.parts = parts
-    with parts.timed("compile"):
-        compiled = compile_for(config, data.graphs, module.model, progress, data.level)
-        if trained is None:
-            check_same_rows(config, module.model, [data.graphs[k] for k in split["train"][:LOOKED_AT]])
-    validated_on = f"{config.validation} fold" if data.splits is None else "valid"
-    return Prepared(module, Batches(config, compiled, split), validated_on, unlearnt_classes(data, split["train"]))
-
-
-def _prepare_roots(
-    config: Config, progress: bool, weights: nn.Module | None, parts: Parts, trained: Problem | None
-) -> Prepared:
-    """For nodes or links of one graph: the split is one of subgraphs."""
-    from enfa.training.loop.data import Batches
-    from enfa.training.loop.module import TrainingModule
-
-    with parts.timed("read"):
-        data = open_one_graph(config)
-    problem = Problem.of(data) if weights is None else fitted(Problem.of(data), weights)
-    problem.check_classes(data.name)
-    module = TrainingModule(config, problem)
-    module.parts = parts
-    with parts.timed("compile"):
-        compiled, about = compile_roots(config, data.graph, data.pairs, module.model, progress)
-        if trained is None:
-            check_same_rows(config, module.model, [data.graph])
-    labels, split = labels_of_roots(data, about)
-    return Prepared(module, Batches(config, compiled, split, labels), "valid")
 
 
 def fit(

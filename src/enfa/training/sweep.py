@@ -18,10 +18,10 @@ from enfa.training.metrics import lower_is_better
 from enfa.training.one_graph import open_one_graph
 from enfa.training.results.collect import Results
 from enfa.training.results.record import Record
-from enfa.training.run import needs_lightning
 from enfa.training.settings.code import tell_changed_code
 from enfa.training.settings.config import Config
 from enfa.training.settings.folder import check_same_data, fingerprint
+from enfa.training.start.prepare import needs_lightning
 
 __all__ = ["Job", "numbers", "run_sweep"]
 

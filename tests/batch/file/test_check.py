@@ -21,7 +21,7 @@ from program_cases import CASES, Case, Chain, graphs_of
 
 import enfa
 from enfa.batch import CorruptFileError
-from enfa.batch.file.check import forms_of
+from enfa.batch.file.shapes import forms_of
 
 Parts = tuple[dict[str, Any], dict[str, np.ndarray]]
 # Cases whose arrays are put out of range one by one: each takes some seconds where there are many steps. Those of the other

@@ -55,7 +55,7 @@ def test_a_file_is_compiled(file: Path, tmp_path: Path) -> None:
 
 def test_shards_of_a_config_are_those_of_its_training(file: Path, tmp_path: Path) -> None:
     pytest.importorskip("lightning", reason="training needs the extra enfa[train]")
-    from enfa.training.run import prepare
+    from enfa.training.start.prepare import prepare
 
     config, out = tmp_path / "c.yaml", tmp_path / "out #1"  # a name, whatever YAML makes of it
     settings = {"dataset": str(file), "conv": "gine", "num_layers": 3, "jk": "concat", "readout": "mean", "accelerator": "cpu"}

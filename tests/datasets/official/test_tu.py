@@ -18,7 +18,6 @@ TOY = {
 }
 NODE_LABELS = "5, 0\n7, 1\n5, 2\n6, 0\n5, 0\n5, 1\n7, 0\n5, 0\n"
 NODE_ATTRIBUTES = "0.5\n1.5\n2.5\n3.5\n4.5\n5.5\n6.5\n7.5\n"
-EDGE_LABELS = "1\n1\n2\n2\n1\n1\n1\n3\n3\n0\n0\n"
 
 
 def write(root: Path, **files: str) -> Path:

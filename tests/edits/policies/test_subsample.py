@@ -14,7 +14,7 @@ from enfa.plan.make import sources_of_steps, step_plan_of
 from enfa.plan.rows.distinct import step_rows_of
 from enfa.plan.slicing.slice import Slicer
 from enfa.testing import assert_same_as_full, degenerate_graphs, random_graphs
-from enfa.testing.same import _distance, _run, _scales
+from enfa.testing.results import distance, results_of, scales_of
 
 from .conftest import CASES, model_for
 
@@ -70,12 +70,12 @@ def test_a_draw_from_compiled_rows_is_exact(name, case):
             for plan in (full, *plans):  # what dropout may tell graphs by
                 plan.graph_ids = torch.from_numpy(ids)
             for train in (True, False):
-                reference = _run(model, full, train, 0)
-                scales = _scales(reference)
+                reference = results_of(model, full, train, 0)
+                scales = scales_of(reference)
                 for plan in plans:
-                    found = _run(model, plan, train, 0)
+                    found = results_of(model, plan, train, 0)
                     for what, value in reference.items():
-                        assert _distance(found[what], value) <= 1e-10 * scales[what], (plan.kind, what)
+                        assert distance(found[what], value) <= 1e-10 * scales[what], (plan.kind, what)
 
 
 @pytest.mark.parametrize("case", CASES)

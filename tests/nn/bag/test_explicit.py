@@ -23,7 +23,7 @@ from enfa.nn.bag import make_plan, trace
 from enfa.nn.bag.trace import in_precision_of
 from enfa.plan.check import KINDS
 from enfa.testing import assert_same_as_full, degenerate_graphs, random_graph, random_graphs
-from enfa.testing.same import _distance, _run_on, _scales
+from enfa.testing.results import distance, results_in_place, scales_of
 
 EDGED = {"edge", "edge marking", "edge degrees", "edge distances", "some edges"}  # rooted at edges, where there are some
 TOLERANCE = 1e-10
@@ -43,12 +43,12 @@ def assert_explicit(
     bags |= {kind: in_precision_of(model, plan_of(graphs, policy, program, kind)) for kind in KINDS}
     copies = {kind: copy.deepcopy(model) for kind in bags}
     for train in (False, True) if evaluated else (True,):  # evaluating changes nothing
-        results = {kind: _run_on(copies[kind], bag, train, 0) for kind, bag in bags.items()}
+        results = {kind: results_in_place(copies[kind], bag, train, 0) for kind, bag in bags.items()}
         reference = results.pop("explicit")
-        scales = _scales(reference)
+        scales = scales_of(reference)
         for kind, found in results.items():
             assert set(found) == set(reference)
-            off = {name: _distance(found[name], value) / scales[name] for name, value in reference.items()}
+            off = {name: distance(found[name], value) / scales[name] for name, value in reference.items()}
             off = {name: value for name, value in off.items() if not value < TOLERANCE}
             assert not off, (kind, "train" if train else "eval", off)
 

@@ -14,8 +14,8 @@ from enfa.training import fit, read_config
 from enfa.training.checkpoint import load_checkpoint
 from enfa.training.loop.graphed import Chunks
 from enfa.training.loop.last import LastCheckpoint
-from enfa.training.run import prepare
 from enfa.training.settings.folder import BEST, LAST, folder_of
+from enfa.training.start.prepare import prepare
 
 Write = Callable[..., Path]
 

@@ -8,7 +8,7 @@ import torch
 from enfa.batch import DataLoader
 from enfa.training import fit, read_config
 from enfa.training.loop.module import moved
-from enfa.training.run import prepare
+from enfa.training.start.prepare import prepare
 
 
 def test_a_loss_that_is_no_number_is_told_once(config_file: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,8 +11,8 @@ from enfa.cli.app import app
 from enfa.datasets import ATOM_CHANNELS, BOND_CHANNELS, from_graphs, from_smiles
 from enfa.training import fit, read_config
 from enfa.training.checkpoint import trained_on
-from enfa.training.run import prepare
 from enfa.training.settings.folder import BEST, LAST, folder_of
+from enfa.training.start.prepare import prepare
 from enfa.training.trained.ensemble import fit_ensemble
 from enfa.training.trained.explain import explain_one
 from enfa.training.trained.members import members

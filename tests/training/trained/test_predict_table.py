@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from enfa.cli.app import app
 from enfa.datasets import BadRows, from_smiles, to_npz
 from enfa.training import fit, read_config
-from enfa.training.build import Problem
+from enfa.training.problem import Problem
 from enfa.training.settings.folder import BEST, folder_of
 from enfa.training.trained.ensemble import fit_ensemble
 from enfa.training.trained.predict import Outputs, predict

@@ -25,7 +25,7 @@ class Form:
     """The type, the shape and the range of an array's numbers.
 
     ``shape`` names sizes; None is any number, ANY no further axis or one, MORE any number of them. Numbers go from ``least`` to
-    below the size ``below``; :class:`enfa.batch.file.check.Sizes` explains the names. None: whatever the type can hold, because
+    below the size ``below``; :class:`enfa.batch.file.shapes.Sizes` explains the names. None: whatever the type can hold, as
     nothing is looked up by it.
     """
 

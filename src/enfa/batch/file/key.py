@@ -4,18 +4,20 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from torch import Tensor
 
+from enfa.batch.file.corrupt import CorruptFileError
 from enfa.batch.file.header import FORMAT
-from enfa.batch.file.program import program_json
+from enfa.batch.file.program import program_from, program_json
 from enfa.edits import Edits, Policy
 from enfa.graphs import GraphSet
 from enfa.plan.step import Program
 
-__all__ = ["AUTO", "chained", "fingerprint", "key_of", "params_of", "sealed", "wanting"]
+__all__ = ["AUTO", "chained", "check_key", "fingerprint", "key_of", "params_of", "sealed", "wanting"]
 
 AUTO = "auto"  # in place of the step from which on no row is shared
 
@@ -84,3 +86,32 @@ def sealed(key: dict[str, Any]) -> dict[str, Any]:
     rest = {name: value for name, value in key.items() if name != "digest"}
     digest = hashlib.blake2b(json.dumps(rest, sort_keys=True).encode(), digest_size=8).hexdigest()
     return {**rest, "digest": digest}
+
+
+def check_key(path: Path | str, key: dict[str, Any], expect: dict[str, Any]) -> None:
+    """Whether a file is of this version, and what is wanted."""
+    if key.get("format") != FORMAT:
+        raise ValueError(
+            f"Expected a file of format {FORMAT}, got {path} of format {key.get('format')!r}, which another version of enfa "
+            f"has written: delete it, and compile again"
+        )
+    names = ("kind", "policy", "params", "program", "dtype", "fingerprint")
+    program = expect.get("program")
+    if program is not None and program.get("unshared") == AUTO and isinstance(key.get("program"), dict):  # whatever it came to
+        expect = {**expect, "program": {**program, "unshared": key["program"].get("unshared")}}
+    different = [n for n in names if n in expect and key.get(n) != expect[n]]
+    if different:
+        what = "; ".join(f"{n}: {_said(n, key.get(n))} stored, {_said(n, expect[n])} wanted" for n in different)
+        raise ValueError(f"{path} was compiled for something else; delete it or choose another: {what}")
+
+
+def _said(name: str, value: Any) -> str:
+    """A program by its steps, one behind the other, where it is one."""
+    if name != "program" or not isinstance(value, dict):
+        return repr(value)
+    try:
+        steps = program_from(value, []).steps
+    except CorruptFileError:
+        return repr(value)
+    rest = [f"{key}={part!r}" for key, part in sorted(value.items()) if key != "steps"]
+    return "; ".join([*(f"{step.kind} {step}" for step in steps), *rest])

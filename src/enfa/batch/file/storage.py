@@ -22,13 +22,13 @@ from enfa import edits as own
 from enfa.ahead import ready
 from enfa.atomic import write_atomically
 from enfa.batch.dataset import CompiledDataset
-from enfa.batch.file.check import check_arrays, check_shapes, graphs_from
+from enfa.batch.file.check import check_arrays, graphs_from
 from enfa.batch.file.corrupt import CorruptFileError
-from enfa.batch.file.header import FORMAT, check_header, read_header
+from enfa.batch.file.header import check_header, read_header
 from enfa.batch.file.image import TRAILER, packed_in, trailer_of
-from enfa.batch.file.key import AUTO, params_of
+from enfa.batch.file.key import check_key, params_of
 from enfa.batch.file.packing import pack, unpack
-from enfa.batch.file.program import program_from
+from enfa.batch.file.shapes import check_shapes
 from enfa.edits import Policy
 from enfa.graphs.tensors import is_kept, of_type
 from enfa.plan.keys.intern import KeyTable
@@ -36,13 +36,9 @@ from enfa.plan.rows.distinct import StepRows
 from enfa.plan.slicing.sources import Sources
 from enfa.plan.table import Plan
 
-__all__ = ["FormatError", "file_parts", "load_arrays", "load_compiled", "save_compiled", "stored_bytes"]
+__all__ = ["file_parts", "load_arrays", "load_compiled", "save_compiled", "stored_bytes"]
 
 _LITTLE = 1 << 20  # packed bytes: unpacked before threads would have started
-
-
-class FormatError(ValueError):
-    """A file of another version."""
 
 
 def _arrays(compiled: CompiledDataset) -> dict[str, np.ndarray]:
@@ -114,35 +110,6 @@ def _naming(path: Path | str) -> Iterator[None]:
         raise CorruptFileError(f"{path}: damaged: {error}") from error
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-
-
-def _said(name: str, value: Any) -> str:
-    """A program by its steps, one behind the other, where it is one."""
-    if name != "program" or not isinstance(value, dict):
-        return repr(value)
-    try:
-        steps = program_from(value, []).steps
-    except CorruptFileError:
-        return repr(value)
-    rest = [f"{key}={part!r}" for key, part in sorted(value.items()) if key != "steps"]
-    return "; ".join([*(f"{step.kind} {step}" for step in steps), *rest])
-
-
-def _check_key(path: Path | str, key: dict[str, Any], expect: dict[str, Any]) -> None:
-    """Whether a file is of this version, and what is wanted."""
-    if key.get("format") != FORMAT:
-        raise FormatError(
-            f"Expected a file of format {FORMAT}, got {path} of format {key.get('format')!r}, which another version of enfa "
-            f"has written: delete it, and compile again"
-        )
-    names = ("kind", "policy", "params", "program", "dtype", "fingerprint")
-    program = expect.get("program")
-    if program is not None and program.get("unshared") == AUTO and isinstance(key.get("program"), dict):  # whatever it came to
-        expect = {**expect, "program": {**program, "unshared": key["program"].get("unshared")}}
-    different = [n for n in names if n in expect and key.get(n) != expect[n]]
-    if different:
-        what = "; ".join(f"{n}: {_said(n, key.get(n))} stored, {_said(n, expect[n])} wanted" for n in different)
-        raise ValueError(f"{path} was compiled for something else; delete it or choose another: {what}")
 
 
 def _policy(key: dict[str, Any]) -> Policy | None:
@@ -227,7 +194,7 @@ def load_compiled(
     wanted = dict(expect or {})
     if policy is not None:
         wanted |= {"policy": type(policy).__name__, "params": params_of(policy)}
-    _check_key(path, raw["key"], wanted)
+    check_key(path, raw["key"], wanted)
     with _naming(path):
         header = check_header(raw, packed)
         check_shapes(header)

@@ -119,10 +119,6 @@ class Buckets:
     def _smallest(buckets: Sequence[Bucket], sizes: np.ndarray) -> int | None:
         return next((i for i, bucket in enumerate(buckets) if (sizes <= bucket.sizes).all()), None)
 
-    @property
-    def forms(self) -> list[Form]:
-        return list(self._forms.values())
-
     def of(self, plan: Plan) -> tuple[Form | None, list[int]]:
         """The form of plans with as many graphs, and the numbers of its buckets, smallest first."""
         return self._forms.get(plan.num_graphs), self._numbers.get(plan.num_graphs, [])

@@ -15,10 +15,12 @@ from torch import Tensor, nn
 
 from enfa.ahead import ready
 from enfa.batch.batches import Batches
-from enfa.batch.shards.dataset import Compiled, ShardedDataset
+from enfa.batch.positions import positions_to_load
+from enfa.batch.shards.dataset import Compiled
 from enfa.batch.static.buckets import Buckets
 from enfa.batch.static.padding import Bucket
 from enfa.batch.static.ring import Ring
+from enfa.batch.static.samples import samples
 from enfa.batch.static.workers import Workers
 from enfa.batch.static.writing import Writer, lean_plan
 from enfa.plan.derived.prepare import Needs
@@ -27,7 +29,6 @@ from enfa.plan.table import Plan
 __all__ = ["Packed", "PackedLoader", "check_outputs"]
 
 T = TypeVar("T")
-SAMPLES = 48
 _HELD = 3  # batches that may still be read while the next are made
 _AHEAD = 3  # batches that each worker makes ahead
 
@@ -98,9 +99,7 @@ class PackedLoader:
         sampled: Batches | None = None,
     ) -> None:
         if sampled is None:
-            chosen = compiled.positions(slice(None) if graphs is None else graphs)
-            if len(chosen) == 0:
-                raise ValueError("Expected at least one graph to load, got none: is the split empty?")
+            chosen = positions_to_load(graphs, len(compiled))
             single = compiled.single_node if compiled.program.counted else None
             sampled = Batches(chosen, batch_size, shuffle, seed, windows=compiled.windows, single=single)
         needs = compiled.program.needs if needs is None or isinstance(needs, nn.Module) else needs
@@ -109,7 +108,7 @@ class PackedLoader:
         self.compiled, self.needs = compiled, needs
         self.sampled = self.sampler = sampled
         self.pin, self.keep = pin, 0 if sampled.shuffle else keep
-        self.buckets = Buckets(lean_plan(compiled, g, needs) for g in self._sample())
+        self.buckets = Buckets(lean_plan(compiled, g, needs) for g in samples(compiled, sampled))
         self.unpadded = 0  # batches so far that no bucket held
         workers = num_workers if "fork" in multiprocessing.get_all_start_methods() else 0
         # they go on with the next epoch; where blocks are kept there is none, and starting one takes as long as some batches
@@ -129,29 +128,6 @@ class PackedLoader:
         self._pass: object = None  # the one that is going on
         if self.num_workers:
             self._write(0, 0, 0)  # what numba compiles on the way is compiled here, not in every worker
-
-    def _sample(self) -> list[np.ndarray]:
-        """Batches to choose sizes by: of epochs that no run gets to, and the last, smaller ones of some more."""
-        if not self.sampled.shuffle:
-            every = self.sampled.parts()
-            return every if len(every) <= SAMPLES else [*every[:: -(-len(every) // SAMPLES)], every[-1]]
-        found: list[np.ndarray] = []
-        rests: list[np.ndarray] = []
-        if isinstance(self.compiled, ShardedDataset):
-            return self._sample_of_windows(self.compiled)
-        for epoch in range(2**30, 2**30 + SAMPLES // 4):
-            batches = self.sampled.parts(epoch)
-            if len(batches[-1]) < len(batches[0]):
-                rests.append(batches.pop())
-            found += batches[: SAMPLES - len(found)]
-        return [graphs for graphs in found + rests if len(graphs)]
-
-    def _sample_of_windows(self, sharded: ShardedDataset) -> list[np.ndarray]:
-        """Those of one window of a sharded dataset, and two last ones: every other one would have to be read."""
-        first = self.sampled.batches(2**30)
-        sharded.follow(self.sampled, 2**30, 0)
-        found = [first[n] for n in self.sampled.cuts(2**30).batches(0)[:SAMPLES]]
-        return found + [batches[-1] for batches in (first, self.sampled.batches(2**30 + 1))]
 
     def set_epoch(self, epoch: int) -> None:
         """The next pass over the loader is this epoch."""

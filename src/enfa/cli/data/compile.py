@@ -20,10 +20,12 @@ from enfa.graphs.names import check_named
 from enfa.graphs.numbers import how_many
 from enfa.nn.bag import compile as compile_dataset
 from enfa.nn.models.registry import MODELS, SHIPPED
-from enfa.training.build import Problem, compile_for, make_model
+from enfa.training.build import make_model
+from enfa.training.compiling import compile_for
 from enfa.training.models import build_model
+from enfa.training.problem import Problem
 from enfa.training.settings.config import Config
-from enfa.training.unread import tell_unread
+from enfa.training.start.unread import tell_unread
 
 __all__ = ["compile"]
 

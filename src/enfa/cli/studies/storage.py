@@ -11,13 +11,13 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from enfa.atomic import write_atomically
 from enfa.batch.file.header import FORMAT
 from enfa.cli.choices import Root, check_picture, dataset_of, layers_of, policy_of, words
 from enfa.graphs.names import unknown
 from enfa.report.bags.storage import LAYOUTS
 from enfa.report.machine import machine
 from enfa.report.studies.storage import PARTS, measure_storage
+from enfa.training.disk import write_json
 
 __all__ = ["storage"]
 
@@ -98,9 +98,7 @@ def _read(path: Path, layout: str, counts: list[int]) -> dict[tuple[str, str], d
 
 
 def _write(path: Path, layout: str, counts: list[int], done: dict[tuple[str, str], dict[str, Any]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps({**_head(layout, counts), "results": list(done.values())}, indent=1) + "\n"
-    write_atomically(path, [text.encode()])
+    write_json(path, {**_head(layout, counts), "results": list(done.values())})
 
 
 def _find(result: dict[str, Any], kind: str, count: int | None = None) -> dict[str, Any]:

@@ -88,7 +88,8 @@ def train(
         with parts.timed("import"):  # and PyTorch, which no mistake above had to wait for
             import_training(gpu=any(name in GPU for name in groups) and settings.devices == 1)
             from enfa.cli.training.bad_rows import opened
-            from enfa.training.run import fit, needs_lightning
+            from enfa.training.run import fit
+            from enfa.training.start.prepare import needs_lightning
             from enfa.training.trained.ensemble import fit_ensemble
 
             needs_lightning()

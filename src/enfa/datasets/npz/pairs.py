@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import torch
 from torch_geometric.data import Data
 
 from enfa.datasets.known import elsewhere
@@ -61,7 +60,4 @@ def load_brec(root: str | Path = "data") -> Pairs:
     category, names = arrays["category"].astype(np.int64), tuple(arrays["categories"].tolist())
     if len(category) != NUM_PAIRS or len(flat.num_nodes) != 2 * NUM_PAIRS:
         raise ValueError(f"{path}: BREC has 400 pairs, got {len(category)} of {len(flat.num_nodes)} graphs; is it cut short?")
-    graphs = flat.graphs(torch.zeros(len(flat.num_nodes), dtype=torch.int64))
-    for graph in graphs:
-        del graph.y
-    return Pairs("BREC", graphs, names, category)
+    return Pairs("BREC", flat.graphs(), names, category)

@@ -172,11 +172,7 @@ def graphs_from_npz(path: str | Path, *, use_node_attr: bool = False, needs: Seq
     arrays = read_npz(path, ())
     check_names(path, arrays)
     check_needs(path, arrays, needs)
-    flat = flat_graphs(path, arrays, use_node_attr=use_node_attr)
-    graphs = flat.graphs(torch.zeros(len(flat.num_nodes), dtype=torch.int64))
-    for graph in graphs:
-        del graph.y
-    return graphs
+    return flat_graphs(path, arrays, use_node_attr=use_node_attr).graphs()
 
 
 def join_labels(name: str, graphs: Sequence[Data], level: Level) -> np.ndarray:

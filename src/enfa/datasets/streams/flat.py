@@ -39,8 +39,4 @@ class FlatStream:
 
     def __iter__(self) -> Iterator[Data]:
         for flat, y in self.flat_blocks(repeat(_MANY)):
-            graphs = flat.graphs(torch.zeros(len(flat.num_nodes)) if y is None else torch.from_numpy(y))
-            for graph in graphs:
-                if y is None:
-                    del graph.y
-                yield graph
+            yield from flat.graphs(None if y is None else torch.from_numpy(y))

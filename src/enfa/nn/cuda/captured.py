@@ -42,7 +42,7 @@ class Graphed:
     stream of their own while earlier ones are computed.
     """
 
-    def __init__(self, model: nn.Module, autocast: torch.dtype | None, capture: bool) -> None:
+    def __init__(self, model: nn.Module, *, autocast: torch.dtype | None = None, capture: bool = True) -> None:
         self.model, self.autocast = model, autocast
         self.device = next(model.parameters()).device
         on_cuda = self.device.type == "cuda"
@@ -134,6 +134,11 @@ class Graphed:
         for batch in batches:
             yield self(batch)
 
+    @property
+    def num_captured(self) -> int:
+        """How many graphs there are."""
+        return sum(graph is not None for graph in self.captured.values())
+
     def _capture(self, staged: Staged) -> _Captured | None:
         block = staged.block.clone()
         plan = staged.view(block)
@@ -171,9 +176,6 @@ class GraphedForward(Graphed):
 
     Weights may change between calls; the module must not be moved to another device.
     """
-
-    def __init__(self, model: nn.Module, *, autocast: torch.dtype | None = None, capture: bool = True) -> None:
-        super().__init__(model, autocast, capture)
 
     @torch.no_grad()
     def work(self, plan: Plan) -> Tensor:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from copy import copy
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch._utils import _unflatten_dense_tensors
@@ -19,18 +16,14 @@ from torch.utils._pytree import LeafSpec, tree_flatten, tree_unflatten
 
 from enfa.batch.static.arriving import Staged
 from enfa.nn.cuda.aliases import aliased
-from enfa.nn.cuda.boxes import put_back
 from enfa.nn.cuda.record import Recorder
+from enfa.nn.cuda.restored import Uncapturable, as_it_was
 from enfa.nn.cuda.seeds import Seeds, seeded
 from enfa.nn.cuda.side_stream import aside
-from enfa.nn.cuda.watch import Watch, leaves_of
+from enfa.nn.cuda.watch import leaves_of
 from enfa.plan.table import Plan
 
-__all__ = ["Run", "Uncapturable"]
-
-
-class Uncapturable(Exception):
-    """Why a model has to run eagerly."""
+__all__ = ["Run"]
 
 
 class _Labels:
@@ -127,7 +120,7 @@ class Run:
         kind, self.seeds = self.block.device.type, Seeds(self.block.device)
         mixed = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
         work = _Work(model, call, staged.view, self.block, self.seeds, learns, mixed)
-        with _as_it_was(model), recorder.rehearsal():
+        with as_it_was(model), recorder.rehearsal():
             work.forward()
             work.check()
             work.grads = [torch.zeros_like(out) for out in work.outs if out.requires_grad]
@@ -175,61 +168,3 @@ class Run:
 
     def result(self, outs: Sequence[Tensor]) -> Any:
         return outs[0] if self.single else tree_unflatten(list(outs), self.spec)
-
-
-@contextmanager
-def _as_it_was(model: nn.Module) -> Iterator[None]:
-    """Run a model without a trace: buffers are as they were. Refuses one that leaves another, which no replay would."""
-    watch = Watch(model)
-    buffers = watch.tensors + watch.loose
-    kept = [b.detach().clone() for b in buffers]
-    drawn, numbers, others = torch.get_rng_state(), random.getstate(), _elsewhere(watch)
-    held, boxes_back = [(box, copy(box)) for box in watch.holders], watch.boxes.kept()
-    try:
-        yield
-    finally:
-        with torch.no_grad():
-            for buffer, value in zip(buffers, kept):
-                # one that nothing has written into can be part of a graph that waits for its backward pass
-                if not torch.equal(buffer, value):
-                    buffer.copy_(value)
-        unlike = not torch.equal(torch.get_rng_state(), drawn) or random.getstate() != numbers or _elsewhere(watch, others)
-        changed = "" if watch.same() else watch.changed()
-        for box, before in held:
-            put_back(box, before)
-        boxes_back()
-        torch.set_rng_state(drawn)
-        random.setstate(numbers)
-    if changed:
-        raise Uncapturable(f"its forward changes {changed}, and a replayed graph runs no Python")
-    if unlike:
-        raise Uncapturable("it draws random numbers on the CPU, and a replayed graph runs no Python")
-
-
-def _elsewhere(watch: Watch, before: list[Any] | None = None) -> Any:
-    """The states of other generators of random numbers on the CPU: numpy's, and those that modules hold. Given the states of
-    before, whether some are others; they are then as they were."""
-    ways: list[tuple[Callable[[], Any], Callable[[Any], Any]]] = [(np.random.get_state, np.random.set_state)]
-    for value in watch.values:
-        if isinstance(value, torch.Generator):
-            ways.append((value.get_state, value.set_state))
-        elif isinstance(value, random.Random):
-            ways.append((value.getstate, value.setstate))
-        elif isinstance(value, np.random.RandomState):
-            ways.append((value.get_state, value.set_state))
-        elif isinstance(value, np.random.Generator):
-            bits = value.bit_generator
-            ways.append((partial(getattr, bits, "state"), partial(setattr, bits, "state")))
-    now = [read() for read, _ in ways]
-    if before is None:
-        return now
-    unlike = any(_text(a) != _text(b) for a, b in zip(now, before))
-    for (_, write), state in zip(ways, before):
-        write(state)
-    return unlike
-
-
-def _text(state: Any) -> str:
-    if isinstance(state, tuple):
-        return repr([_text(part) for part in state])
-    return repr(state.tolist() if isinstance(state, (Tensor, np.ndarray)) else state)

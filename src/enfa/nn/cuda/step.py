@@ -55,7 +55,7 @@ class Step(Graphed):
         if self.parallel is not None and any(p._backward_hooks for p in model.parameters()):
             raise ValueError("Expected parameters without hooks for a step under DistributedDataParallel, got some with hooks")
         inner: Any = model if self.parallel is None else self.parallel.module
-        super().__init__(inner, autocast, capture)
+        super().__init__(inner, autocast=autocast, capture=capture)
         self.optimiser, self.loss, self.clip_norm = optimiser, loss, clip_norm
         if self.capture:
             self._capturable()

@@ -17,7 +17,7 @@ from enfa.report.measure.model import build
 from enfa.report.measure.store import Store
 from enfa.report.settings import POLICIES, Settings
 from enfa.testing import differences
-from enfa.testing.same import _distance, _run, _scales
+from enfa.testing.results import distance, results_of, scales_of
 
 __all__ = ["QUANTITIES", "RENUMBERINGS", "TOLERANCE", "is_exact", "limit_of", "measure_exactness"]
 
@@ -100,25 +100,25 @@ def _float64(model: nn.Module, policy: Policy, graphs: list[Data], steps: int) -
     generator = torch.Generator().manual_seed(0)
 
     def full(some: list[Data]) -> dict[str, Tensor]:
-        return _run(model, make_plan(some, policy, model, "full").to(device), True, steps)
+        return results_of(model, make_plan(some, policy, model, "full").to(device), True, steps)
 
     same = full(graphs)
-    scales = _scales(same)
+    scales = scales_of(same)
     for _ in range(RENUMBERINGS):
         other = full([_renumbered(g, generator) for g in graphs])
         for what, value in same.items():
-            yield what, "renumbered", _distance(other.get(what), value) / scales[what]
+            yield what, "renumbered", distance(other.get(what), value) / scales[what]
 
 
 def _float32(model: nn.Module, policy: Policy, graphs: list[Data], steps: int) -> Iterator[tuple[str, str, float]]:
     """Distance of every plan in float32, the conventional one too, from the conventional one in float64."""
     device, double = next(model.parameters()).device, copy.deepcopy(model).double()
-    truth = _run(double, make_plan(graphs, policy, double, "full").to(device), True, steps)
-    scales = _scales(truth)
+    truth = results_of(double, make_plan(graphs, policy, double, "full").to(device), True, steps)
+    scales = scales_of(truth)
     for kind in KINDS:
-        found = _run(model, make_plan(graphs, policy, model, kind).to(device), True, steps)
+        found = results_of(model, make_plan(graphs, policy, model, kind).to(device), True, steps)
         for what, value in truth.items():
-            yield what, kind, _distance(found.get(what), value) / scales[what]
+            yield what, kind, distance(found.get(what), value) / scales[what]
 
 
 def _one(data: Benchmark, policy: Policy, context: str | None, settings: Settings) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from enfa.batch.static.packed import Packed, PackedLoader
 from enfa.nn.triton import accelerated
 from enfa.training.settings.code import of_own_code
 from enfa.training.settings.config import Config
-from enfa.training.unread import tell
+from enfa.training.start.unread import tell
 
 __all__ = ["Chunks", "on_gpu", "uses_graphs", "workers"]
 

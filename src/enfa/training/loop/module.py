@@ -20,7 +20,7 @@ from enfa.nn.cuda.step import Step
 from enfa.plan.derived.pack import pack, unpack
 from enfa.plan.derived.prepare import lean, prepare
 from enfa.plan.table import Plan
-from enfa.training.build import Problem, make_model
+from enfa.training.build import make_model
 from enfa.training.checkpoint import FORMAT
 from enfa.training.disk import write_csv
 from enfa.training.loop.graphed import uses_graphs
@@ -28,13 +28,14 @@ from enfa.training.loop.lightning import pl
 from enfa.training.loop.objective import Objective
 from enfa.training.loop.optimiser import as_numbers, make_adam
 from enfa.training.loop.schedule import Plateau, make_schedule
+from enfa.training.problem import Problem
 from enfa.training.results.parts import Parts
 from enfa.training.score import make_metric
 from enfa.training.settings.code import code_of_run, of_own_code
 from enfa.training.settings.config import Config
 from enfa.training.settings.folder import fingerprint
 from enfa.training.settings.freeze import frozen_modules
-from enfa.training.unread import tell
+from enfa.training.start.unread import tell
 
 __all__ = ["TrainingModule", "moved"]
 
@@ -164,7 +165,7 @@ class TrainingModule(pl.LightningModule):
         """What changes when a step runs for the first time or is captured; where none is captured, with the very first."""
         assert self._step is not None
         eager = self._step.eager_steps
-        return eager if self._step.capture else min(eager, 1), sum(graph is not None for graph in self._step.captured.values())
+        return eager if self._step.capture else min(eager, 1), self._step.num_captured
 
     def on_train_epoch_end(self) -> None:
         self._after_first()
@@ -210,8 +211,7 @@ class TrainingModule(pl.LightningModule):
 
     def teardown(self, stage: str) -> None:
         if self._step is not None:
-            graphs = sum(graph is not None for graph in self._step.captured.values())
-            self.steps = {"captured graphs": graphs, "eager steps": self._step.eager_steps}
+            self.steps = {"captured graphs": self._step.num_captured, "eager steps": self._step.eager_steps}
         self._step = self._forward = None  # Lightning moves the weights, which captured graphs do not see
 
     def test_step(self, plan: Plan, _: int) -> None:

@@ -11,7 +11,7 @@ from torchmetrics import SumMetric
 
 from enfa.nn.rooted import root_nodes
 from enfa.plan.table import Plan
-from enfa.training.build import Problem
+from enfa.training.problem import Problem
 from enfa.training.score import summed_loss
 from enfa.training.settings.config import Config
 

@@ -13,7 +13,7 @@ from enfa.training.results.collect import Results
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["markdown", "plain_table", "read_results", "terminal_table"]
+__all__ = ["markdown", "read_results", "terminal_table"]
 
 _HEAD = ("config", "metric", "paper", "ours", "runs", "notes")
 
@@ -58,17 +58,6 @@ class _Line(NamedTuple):
         """With the epoch among the notes."""
         notes = (f"epoch {self.epoch}, the best of the mean curve", *self.notes) if self.epoch else self.notes
         return (*self[:5], "; ".join(notes))
-
-
-def _rows(results: Sequence[Results]) -> list[tuple[str, ...]]:
-    return [_Line.of(each).cells() for each in results]
-
-
-def plain_table(results: Sequence[Results]) -> str:
-    """A line per config, without any library."""
-    rows = [_HEAD, *_rows(results)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(_HEAD))]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
 
 
 def terminal_table(results: Sequence[Results]) -> Table:
@@ -129,7 +118,7 @@ def _runs(of: Results) -> str:
 def markdown(results: Sequence[Results]) -> str:
     done = [of for of in results if of.records]
     lines = [f"| {' | '.join(_HEAD)} |", "|---|---|--:|--:|--:|---|"]
-    lines += [f"| {' | '.join(row)} |" for row in _rows(done)]
+    lines += [f"| {' | '.join(_Line.of(each).cells())} |" for each in done]
     lines += ["", "Seconds are by the clock, also where runs shared a machine or a GPU: alone they take less.", ""]
     lines += ["| config | epochs, mean | batch | seed | seconds per run, mean | hardware | versions |"]
     lines += ["|---|--:|--:|--:|--:|---|---|"]

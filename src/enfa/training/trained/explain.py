@@ -12,8 +12,9 @@ from enfa.datasets import from_smiles
 from enfa.datasets.known import is_table
 from enfa.datasets.npz.read import Need
 from enfa.datasets.own import graphs_from_npz
-from enfa.training.build import Problem, make_policy, training_draw
+from enfa.training.build import make_policy, training_draw
 from enfa.training.checkpoint import load_model, trained_on
+from enfa.training.problem import Problem
 from enfa.training.trained.predict import read_smiles
 
 __all__ = ["Explained", "explain_one", "read_one"]

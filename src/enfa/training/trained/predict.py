@@ -15,9 +15,10 @@ from enfa.datasets.npz.read import Need
 from enfa.datasets.own import graphs_from_npz
 from enfa.datasets.own.molecule_rows import smiles_column
 from enfa.datasets.own.table import read_table
-from enfa.training.build import Problem, compile_for
 from enfa.training.checkpoint import load_model
+from enfa.training.compiling import compile_for
 from enfa.training.one_graph import predict_roots
+from enfa.training.problem import Problem
 from enfa.training.settings.config import MODEL, Config
 from enfa.training.trained.members import members
 

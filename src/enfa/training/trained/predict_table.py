@@ -13,8 +13,8 @@ from enfa.datasets.own import BadRow, BadRows
 from enfa.datasets.own.bad import reasons
 from enfa.datasets.own.molecule_rows import read_molecules, smiles_column
 from enfa.datasets.own.table import Table, read_table
-from enfa.training.build import Problem
 from enfa.training.checkpoint import load_model
+from enfa.training.problem import Problem
 from enfa.training.trained.members import members
 from enfa.training.trained.predict import outputs
 

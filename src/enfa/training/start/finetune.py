@@ -8,8 +8,8 @@ from typing import Any, cast
 from torch import nn
 
 from enfa.nn.models.pretrained import check_tensors
-from enfa.training.build import Problem
 from enfa.training.checkpoint import load
+from enfa.training.problem import Problem
 
 __all__ = ["fitted", "start_from"]
 

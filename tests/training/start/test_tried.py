@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from enfa.testing import random_graphs
 from enfa.training import fit, read_config
 from enfa.training.models import build_model
-from enfa.training.tried import NODES, _few, check_same_rows
+from enfa.training.start.tried import NODES, _few, check_same_rows
 
 Write = Callable[..., Path]
 MODEL = {"num_layers": 4, "hidden_channels": 32, "jk": None, "epochs": 1}  # of which it has no settings
@@ -46,7 +46,7 @@ OTHERS = {"full": {**MIXES, "plan": "full"}, "same": SAME, "float32": ROUNDS, "d
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     lines: list[str] = []
-    monkeypatch.setattr("enfa.training.tried.tell", lines.append)
+    monkeypatch.setattr("enfa.training.start.tried.tell", lines.append)
     return lines
 
 
@@ -75,7 +75,7 @@ def test_what_cannot_be_tried_is_told_of(config_file: Write, told: list[str], ow
 
 
 def test_models_of_the_package_are_not_tried(config_file: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("enfa.training.tried.differences", lambda *args, **more: pytest.fail("tried"))
+    monkeypatch.setattr("enfa.training.start.tried.differences", lambda *args, **more: pytest.fail("tried"))
     check_same_rows(read_config(config_file()), torch.nn.Linear(1, 1), random_graphs(2))
 
 

@@ -12,7 +12,7 @@ from enfa.cli.app import app
 from enfa.datasets import from_npz
 from enfa.plan.step import step_of
 from enfa.training import Config
-from enfa.training.unread import unlearnt_classes, unread_edges
+from enfa.training.start.unread import unlearnt_classes, unread_edges
 
 pytest.importorskip("lightning", reason="training needs the extra enfa[train]")
 

@@ -18,7 +18,7 @@ from enfa.testing.same import differences
 from enfa.training.build import make_policy, training_draw
 from enfa.training.settings.code import of_own_code
 from enfa.training.settings.config import Config
-from enfa.training.unread import tell
+from enfa.training.start.unread import tell
 
 __all__ = ["LOOKED_AT", "check_same_rows"]
 

@@ -1,0 +1,1 @@
+"""What comes before the first step of a run, and refuses what would make it pointless."""
