@@ -44,7 +44,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
 def test_what_a_file_defines_is_called_as_there() -> None:
     assert MODELS["Plain"] is code_of_mine.Plain and MODELS["lifted"] is code_of_mine.lifted
     assert set(SHIPPED) < set(MODELS) and "Gated" not in MODELS  # a conv
-    assert len(MODELS) == len(list(MODELS)) == len(SHIPPED) + 20
+    assert len(MODELS) == len(list(MODELS)) == len(SHIPPED) + 21
     assert policy_from("Leaves", every=3) == code_of_mine.Leaves(3)
     assert policy_from("subsample", policy={"name": "Leaves", "every": 1}, count=2).policy == code_of_mine.Leaves(1)
     assert isinstance(make_conv("Gated", 4, 8, 0, None), code_of_mine.Gated)

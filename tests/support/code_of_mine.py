@@ -13,8 +13,9 @@ import enfa
 from enfa.nn import DSGNN
 
 __all__ = [
-    "Across", "Attends", "Every", "Far", "Gated", "Holding", "Inward", "Leaves", "Locked", "Means", "Mixing", "Net", "Own",
-    "Plain", "Rooted", "Shuffled", "Single", "Still", "Unseeded", "Unsteady", "Wide", "lifted", "misspelt", "nothing", "three",
+    "Across", "Attends", "Every", "Far", "Gated", "Holding", "Inward", "Leaves", "Locked", "Means", "Mixing", "Net", "Normed",
+    "Own", "Plain", "Rooted", "Shuffled", "Single", "Still", "Unseeded", "Unsteady", "Wide", "lifted", "misspelt", "nothing",
+    "three",
 ]  # fmt: skip
 
 
@@ -72,6 +73,21 @@ class Plain(nn.Module):
         for column, embed in enumerate(self.embed):
             h = h + embed(bag.x[:, column])
         return self.head(bag.pool(bag.pool(self.act(bag.propagate(self.conv, h)), "sum"), "mean"))
+
+
+class Normed(Plain):
+    """With norms of PyTorch's, one of which is lazy, on rows and on graphs."""
+
+    def __init__(self, in_channels: list[int], out_channels: int) -> None:
+        super().__init__(in_channels, out_channels)
+        self.norm, self.last = nn.LazyBatchNorm1d(), nn.BatchNorm1d(8)
+
+    def forward(self, bag: enfa.Bag) -> Tensor:
+        h: Any = self.mark(bag.mark)
+        for column, embed in enumerate(self.embed):
+            h = h + embed(bag.x[:, column])
+        h = self.norm(bag.propagate(self.conv, h)).relu()
+        return self.head(self.last(bag.pool(bag.pool(h, "sum"), "mean")))
 
 
 class Wide(Plain):

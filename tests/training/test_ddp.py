@@ -6,13 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import code_of_mine
 import numpy as np
 import pytest
 import torch
 
+from enfa.nn.ops.norm import CountedBatchNorm
 from enfa.training import Config, fit, read_config
 from enfa.training.checkpoint import load_checkpoint
 from enfa.training.settings.folder import LAST, folder_of
+from enfa.training.start.prepare import across_devices
 
 
 def last(config: Config) -> dict[str, Any]:
@@ -61,3 +64,27 @@ def test_two_processes_are_one(
         for config in (one, two):
             fit(replace(config, epochs=5), resume=True, progress=False)
         _assert_same(last(one), last(two), 25)
+
+
+def test_norms_of_ones_own_take_the_statistics_of_all_processes(
+    enfa: Callable[..., subprocess.CompletedProcess[str]], config_file: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ENFA_CODE", code_of_mine.__file__)
+    own = {"model": "Normed", "num_layers": 4, "hidden_channels": 32, "jk": None, "precision": "64", "epochs": 2}
+    path = config_file(**own)
+    one, two = (read_config(path, [f"name={name}"]) for name in ("one", "two"))
+    fit(one, progress=False)
+    result = enfa("train", path, "devices=2", "name=two", "--no-progress")
+    assert result.returncode == 0, result.stderr
+    _assert_same(last(one), last(two), last(one)["global_step"])
+
+
+def test_norms_that_cannot_are_refused() -> None:
+    class Own(torch.nn.BatchNorm1d):
+        def forward(self, input: torch.Tensor) -> torch.Tensor:
+            return super().forward(input) * 2
+
+    for norm in (Own(3), torch.nn.BatchNorm2d(3)):
+        with pytest.raises(ValueError, match=rf"Expected torch.nn.BatchNorm1d of a model .*, got {type(norm).__name__} \(1\)"):
+            across_devices(torch.nn.Sequential(torch.nn.BatchNorm1d(3), norm))
+    assert [type(part) for part in across_devices(torch.nn.Sequential(torch.nn.BatchNorm1d(3)))] == [CountedBatchNorm]

@@ -46,8 +46,10 @@ class CountedBatchNorm(nn.BatchNorm1d):
 
     @classmethod
     def convert(cls, module: nn.Module) -> nn.Module:
-        """Replace every BatchNorm1d and SyncBatchNorm in ``module``, keeping parameters and buffers."""
-        if isinstance(module, (nn.BatchNorm1d, nn.SyncBatchNorm)) and not isinstance(module, cls):
+        """Replace every BatchNorm1d and SyncBatchNorm in ``module``, keeping parameters and buffers. One with a ``forward`` of
+        its own stays."""
+        plain = type(module).forward in (nn.BatchNorm1d.forward, nn.SyncBatchNorm.forward)
+        if isinstance(module, (nn.BatchNorm1d, nn.SyncBatchNorm)) and plain:
             new = cls(module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats)
             new.weight, new.bias = module.weight, module.bias
             new.running_mean, new.running_var = module.running_mean, module.running_var

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from enfa.datasets import Benchmark
 from enfa.datasets.one_graph import OneGraph
+from enfa.nn.ops.norm import CountedBatchNorm
 from enfa.training.build import open_benchmark
 from enfa.training.compiling import compile_for
 from enfa.training.one_graph import compile_roots, labels_of_roots, open_one_graph
@@ -91,6 +93,8 @@ def prepare(
         compiled = compile_for(config, data.graphs, module.model, progress, data.level)
         if trained is None:
             check_same_rows(config, module.model, [data.graphs[k] for k in split["train"][:LOOKED_AT]])
+    if config.devices > 1:
+        module.model = across_devices(module.model)
     validated_on = f"{config.validation} fold" if data.splits is None else "valid"
     return Prepared(module, Batches(config, compiled, split), validated_on, unlearnt_classes(data, split["train"]))
 
@@ -111,8 +115,23 @@ def _prepare_roots(
         compiled, about = compile_roots(config, data.graph, data.pairs, module.model, progress)
         if trained is None:
             check_same_rows(config, module.model, [data.graph])
+    if config.devices > 1:
+        module.model = across_devices(module.model)
     labels, split = labels_of_roots(data, about)
     return Prepared(module, Batches(config, compiled, split, labels), "valid")
+
+
+def across_devices(model: nn.Module) -> nn.Module:
+    """Norms of a model of the user's own take the statistics of all processes, as those of the package do. Lazy ones have to
+    have seen data before."""
+    model = CountedBatchNorm.convert(model)
+    for name, part in model.named_modules():
+        if isinstance(part, _BatchNorm) and not isinstance(part, CountedBatchNorm):
+            raise ValueError(
+                f"Expected torch.nn.BatchNorm1d of a model for several devices, which takes the statistics of all of them, got "
+                f"{type(part).__name__} ({name})"
+            )
+    return model
 
 
 def _problem(data: Benchmark | OneGraph, weights: nn.Module | None) -> Problem:
