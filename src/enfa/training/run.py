@@ -26,7 +26,7 @@ from enfa.training.settings.config import Config
 from enfa.training.settings.folder import BEST, LAST, check_same_data, fingerprint, folder_of, started_by_another
 from enfa.training.start.finetune import start_from
 from enfa.training.start.fits import check_resumable, check_same_model, check_same_split, check_weights
-from enfa.training.start.prepare import prepare
+from enfa.training.start.prepare import across_devices, prepare
 from enfa.training.start.unread import tell_unlearnt, tell_unread
 from enfa.training.trained.members import one_model
 
@@ -93,6 +93,8 @@ def _fit(
         check_weights(last, checkpoint, run.module)
     elif config.init is not None:
         start_from(config.init, run.module.model, print if not started_by_another() else lambda _: None)
+    if config.devices > 1:
+        run.module.model = across_devices(run.module.model)
     from enfa.training.loop.trainer import quietly, trainer_of
 
     with quietly(), _naming(folder):

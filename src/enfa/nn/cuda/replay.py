@@ -1,7 +1,7 @@
 """A model called with a batch on a GPU replays captured graphs; autograd, losses and optimisers see an ordinary call.
 
 The first batch of a bucket runs eagerly, the second is captured, all others are replayed. The activations of a call lie in the
-graphs' own memory until its backward pass, so every call that waits for one has a place of its own (places.py).
+graphs' own memory until its backward pass, so every call that waits for one has a place of its own (:class:`_Place`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from enfa.batch.static.arriving import OnDevice
 from enfa.nn.cuda.boxes import Unwatched
-from enfa.nn.cuda.places import Place, Ticket
 from enfa.nn.cuda.record import Recorder, recorder
 from enfa.nn.cuda.run import Run
 from enfa.nn.cuda.watch import Watch, ambient, hooked_part, watched_elsewhere
@@ -43,6 +42,49 @@ _within = _Within()
 _version = attrgetter("_version")
 
 
+class _Place:
+    """Memory for one call at a time, from its forward to its backward pass; graphs of all buckets share it."""
+
+    def __init__(self, pool: Any) -> None:
+        self.pool, self.calls = pool, 0
+        self.stream: tuple[Any, int] | None = None  # the last one used here, and its number
+        self._ticket: Callable[[], _Ticket | None] = lambda: None
+
+    def free(self) -> bool:
+        ticket = self._ticket()
+        return ticket is None or ticket.used
+
+    def take(self) -> _Ticket:
+        self.calls += 1
+        ticket = _Ticket(self, self.calls)
+        self._ticket = weakref.ref(ticket)
+        return ticket
+
+    def follow(self, records: Recorder) -> None:
+        """What comes next on the current stream comes after all that was done here."""
+        number = records.stream_number()
+        if self.stream is not None and number == self.stream[1]:
+            return
+        stream = records.stream()
+        if self.stream is not None:
+            stream.wait_stream(self.stream[0])
+        self.stream = stream, number
+
+
+class _Ticket:
+    """A call. Autograd keeps it as long as its backward pass may come."""
+
+    def __init__(self, place: _Place, number: int) -> None:
+        self.place, self.number, self.used = place, number, False
+
+    def check(self) -> None:
+        if self.place.calls != self.number:
+            raise RuntimeError(
+                "Expected every backward pass of a captured model before a later call that took its memory, got it after that: "
+                "do it earlier, or call the model under enfa.eagerly()"
+            )
+
+
 class _State:
     """A module as it was, and what was captured of it: by circumstances of the call, by bucket, by place."""
 
@@ -55,7 +97,7 @@ class _State:
 
 class _Replay(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, run: Run, ticket: Ticket, staged: Any, *params: Tensor) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, run: Run, ticket: _Ticket, staged: Any, *params: Tensor) -> tuple[Tensor, ...]:
         outs = run.forward(staged)
         ctx.set_materialize_grads(False)  # an output that no loss reads: no gradients, rather than zeros
         ctx.run, ctx.ticket, ctx.versions = run, ticket, list(map(_version, run.read))
@@ -89,8 +131,8 @@ class Replays(Unwatched):
 
     def __init__(self) -> None:
         self.states: list[_State] = []  # the last used first
-        self.places: list[Place] = []
-        self.glance: Place | None = None  # of calls that no backward pass follows
+        self.places: list[_Place] = []
+        self.glance: _Place | None = None  # of calls that no backward pass follows
         self.captured = self.replayed = self.eager = 0
         self._told: set[str] = set()
         self._off = False
@@ -202,16 +244,16 @@ class Replays(Unwatched):
             return "some of its weights are computed from others"
         return ""
 
-    def _place(self, records: Recorder, learns: bool) -> Place | None:
+    def _place(self, records: Recorder, learns: bool) -> _Place | None:
         if not learns:
-            self.glance = self.glance or Place(records.pool())
+            self.glance = self.glance or _Place(records.pool())
             return self.glance
         for place in self.places:
             if place.free():
                 return place
         if len(self.places) == PLACES:
             return None
-        self.places.append(Place(records.pool()))
+        self.places.append(_Place(records.pool()))
         return self.places[-1]
 
     def _tell(self, model: nn.Module, why: str) -> None:

@@ -1,4 +1,4 @@
-"""Whether somebody takes what operations save for their gradients, as checkpoints do."""
+"""Whether a hook takes what operations save for their gradients, as that of a checkpoint does."""
 
 from __future__ import annotations
 

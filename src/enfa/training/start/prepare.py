@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from enfa.training.loop.data import Batches
     from enfa.training.loop.module import TrainingModule
 
-__all__ = ["Prepared", "needs_lightning", "prepare"]
+__all__ = ["Prepared", "across_devices", "needs_lightning", "prepare"]
 
 
 def needs_lightning() -> None:
@@ -93,8 +93,6 @@ def prepare(
         compiled = compile_for(config, data.graphs, module.model, progress, data.level)
         if trained is None:
             check_same_rows(config, module.model, [data.graphs[k] for k in split["train"][:LOOKED_AT]])
-    if config.devices > 1:
-        module.model = across_devices(module.model)
     validated_on = f"{config.validation} fold" if data.splits is None else "valid"
     return Prepared(module, Batches(config, compiled, split), validated_on, unlearnt_classes(data, split["train"]))
 
@@ -115,8 +113,6 @@ def _prepare_roots(
         compiled, about = compile_roots(config, data.graph, data.pairs, module.model, progress)
         if trained is None:
             check_same_rows(config, module.model, [data.graph])
-    if config.devices > 1:
-        module.model = across_devices(module.model)
     labels, split = labels_of_roots(data, about)
     return Prepared(module, Batches(config, compiled, split, labels), "valid")
 
