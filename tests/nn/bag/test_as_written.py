@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from one_conv import Net, Whole
 from torch import Tensor, nn
 from torch.nn.modules.module import (
     register_module_forward_hook,
@@ -21,7 +22,6 @@ from torch_geometric.nn import GATConv, GATv2Conv, GINConv, GraphConv, MessagePa
 
 import enfa
 from enfa.testing import random_graphs
-from whole import Net, Whole
 
 
 def _doubled(conv: MessagePassing, which: str) -> None:

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 import torch
+from one_conv import Net, Whole
 from torch import nn
 from torch_geometric.nn import GINConv
 
 import enfa
 from enfa.testing import random_graphs
-from whole import Net, Whole
 
 
 @pytest.mark.filterwarnings("ignore")
