@@ -34,6 +34,7 @@ class Summary:
     epoch: int | None  # the epoch whose mean over the folds is best, where that is the protocol
     notes: tuple[str, ...]
     percent: bool = True
+    validation: float | None = None  # mean of the scores that chose the epochs, where others are reported
 
     def __str__(self) -> str:
         digits = 1 if self.percent else 4
@@ -111,15 +112,16 @@ class Results:
         if at_target:
             target = f"{100 * _target(self):g}%" if percent else f"{metric} {_target(self):g}"
             notes.append(f"{at_target} of {len(records)} runs stopped at the first epoch with {target}")
-        scores, epoch = [r.test for r in records], None
+        scores, epoch, factor = [r.test for r in records], None, 100 if percent else 1
+        validation: float | None = factor * float(np.mean([r.valid for r in records]))
         if any(score is None for score in scores):
             longest = max(r.epochs for r in records)
             # a run that stopped early keeps its last score
             curves = np.stack([np.pad(r.score, (0, longest - r.epochs), mode="edge") for r in records])
-            epoch = best_of(metric, curves.mean(0))
+            epoch, validation = best_of(metric, curves.mean(0)), None
             scores = list(curves[:, epoch])
-        values = (100 if percent else 1) * np.array(scores, dtype=np.float64)
-        return Summary(float(values.mean()), float(values.std()), len(records), epoch, tuple(notes), percent)
+        values = factor * np.array(scores, dtype=np.float64)
+        return Summary(float(values.mean()), float(values.std()), len(records), epoch, tuple(notes), percent, validation)
 
 
 def _target(results: Results) -> float:
