@@ -12,7 +12,20 @@ PEERS = [f"{GPU}/peers.json"] * (ROOT / GPU / "peers.json").exists()
 MADE = [
     Made(
         "README.md",
-        "the tables under Figures",
+        "what it saves",
+        "benchmarks/step.py --sample both, peers.py, whole.py; then benchmarks/readme.py",
+        (
+            f"{CPU}/step.json",
+            f"{GPU}/whole.json",
+            *PEERS,
+        ),
+        "tests/test_readme.py",
+        "<!-- figures: benchmarks/readme.py -->",
+        "<!-- end of figures -->",
+    ),
+    Made(
+        "docs/figures.md",
+        "all but its end",
         "benchmarks/step.py --sample both, compile.py, gpu.py, gpu_loop.py, peers.py, whole.py; then benchmarks/readme.py",
         (
             f"{CPU}/step.json",
@@ -143,7 +156,7 @@ SAID = [
         numbers.apart,
     ),
     Said(
-        "README.md",
+        "docs/figures.md",
         "step is {}× faster at best, and {}× in the median of {} settings",
         "enfa reproduce --quick",
         "docs/report/report.md",
