@@ -51,9 +51,8 @@ def figures(results: Path) -> str:
         "|---|--:|--:|--:|--:|--:|--:|",
         *(_line(e, entries.get((task, "random"))) for (task, sample), e in entries.items() if sample == "first"),
         "",
-        "*full*: the conventional model. *ego*: ENFA as published. *distinct*: equal rows are found wherever they are, and "
-        f"computed once. {_hardware(step['machine'])}, float32; node marking; forward, backward and Adam, medians; the first "
-        "graphs of each file, and as many drawn at random.",
+        f"{_hardware(step['machine'])}, float32; node marking; forward, backward and Adam, medians; the first graphs of each "
+        "file, and as many drawn at random.",
     ]
     return "\n".join(lines)
 
