@@ -35,8 +35,8 @@ def test_files_of_other_commands_are_passed_by(tmp_path: Path, content: str) -> 
 
 def test_plain_configs_stand_by_policy(tmp_path: Path) -> None:
     for model, policy, name, test in (
-        ("ds", "node_marking", "CSL-ds-nm", 0.7), ("dss", "node_marking", "CSL-dss-nm", 0.6), ("ds", "ego_nets", "CSL-ds-ego", 0.2),
-        ("ds", "edge_deletion", "CSL-ds-ed-dropout5", 0.1),
+        ("ds", "node_marking", "CSL-ds-nm", 0.7), ("dss", "node_marking", "CSL-dss-nm", 0.6),
+        ("ds", "ego_nets", "CSL-ds-ego", 0.2), ("ds", "edge_deletion", "CSL-ds-ed-dropout5", 0.1),
     ):  # fmt: skip
         config = Config.make({"dataset": "CSL", "model": model, "policy": policy, "name": name, "epochs": 1, "paper": "71"})
         Results.open(tmp_path, config).add(replace(RECORD, test=test))
