@@ -10,6 +10,7 @@ import pytest
 import torch
 from bag_models import Context, Molecules, Net
 from torch import Tensor, nn
+from torch_geometric.data import Batch
 from torch_geometric.nn import GIN, GINConv
 
 import enfa
@@ -194,3 +195,10 @@ def test_pools_go_where_they_can() -> None:
         enfa.make_plan(GRAPHS, enfa.NodeMarking(), _To("pairs"))
     with pytest.raises(ValueError, match=r"^_Marking\(\) does not say which .*reads that \(bag.pool\(h, to='nodes'\)\): use"):
         enfa.make_plan(GRAPHS, _Marking(), _To("nodes"))
+
+
+def test_plans_are_not_joined_as_graphs_are() -> None:
+    compiled = enfa.compile(GRAPHS, enfa.NodeMarking(), Net(), progress=False)
+    for plans in ([compiled[0], compiled[1]], compiled):
+        with pytest.raises(TypeError, match=r"^Expected graphs for .*Batch, got plans: enfa.make_plan .* enfa.DataLoader one"):
+            Batch.from_data_list(plans)

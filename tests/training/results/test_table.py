@@ -1,6 +1,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import code_of_mine
 import pytest
 from typer.testing import CliRunner
 
@@ -46,3 +47,12 @@ def test_plain_configs_stand_by_policy(tmp_path: Path) -> None:
     (tmp_path / "CSL-ds-nm.json").unlink()
     (tmp_path / "CSL-dss-nm.json").unlink()
     assert "By policy" not in markdown(read_results(tmp_path))
+
+
+def test_results_of_models_of_ones_own_need_no_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ENFA_CODE", code_of_mine.__file__)
+    Results.open(tmp_path, Config.make({"dataset": "CSL", "name": "mine", "epochs": 1, "model": "Plain"})).add(RECORD)
+    monkeypatch.delenv("ENFA_CODE")
+    result = CliRunner().invoke(app, ["table", str(tmp_path), "--out", str(tmp_path / "results.md")])
+    assert result.exit_code == 0 and "mine" in result.output, result.output
+    assert "| mine | accuracy |" in (tmp_path / "results.md").read_text()

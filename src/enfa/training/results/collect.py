@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from enfa.graphs.names import Unnamed
 from enfa.locks import alone_in
 from enfa.training.disk import write_text
 from enfa.training.metrics import best_of, in_percent
@@ -64,10 +63,8 @@ class Results:
     def load(cls, path: Path) -> Results:
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
-            config = Config.make(values["config"])
+            config = Config.filed(values["config"])
             records = [Record.from_dict({"config": values["config"], **run}) for run in values["runs"]]
-        except Unnamed as error:
-            raise Unnamed(f"{path}: {error}") from error
         except (json.JSONDecodeError, KeyError, TypeError, UnicodeDecodeError) as error:
             raise ValueError(f"{path} is no file of results ({type(error).__name__}: {error})") from error
         return cls(path, config, records)
