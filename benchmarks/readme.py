@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from figure_parts.peers import best_of_peers, model_figures, peer_figures, whole_figures
-from figure_parts.steps import compile_figures, figures, gpu_figures
+from figure_parts.steps import compile_figures, figures, gpu_figures, sharing, sharing_figures
 
 ROOT = Path(__file__).resolve().parent.parent
 BEGIN, END = "<!-- figures: benchmarks/readme.py -->", "<!-- end of figures -->"
@@ -22,13 +22,14 @@ def in_short(results: Path) -> list[str]:
     """README's."""
     gpu = results / "gpu"
     whole = whole_figures(gpu / "whole.json").replace("](GPU.md", "](docs/gpu.md")
-    return [figures(results / "cpu"), best_of_peers(gpu / "peers.json"), whole]
+    return [figures(results / "cpu"), best_of_peers(gpu / "peers.json", sharing()), whole]
 
 
 def in_full(results: Path) -> list[str]:
     gpu = results / "gpu"
     return [
-        "## On a CPU", figures(results / "cpu"), compile_figures(results / "cpu"), "## On a GPU", gpu_figures(gpu),
+        "## On a CPU", figures(results / "cpu"), compile_figures(results / "cpu"),
+        "## On a GPU", gpu_figures(gpu), sharing_figures(),
         "## Rivals' own code", peer_figures(gpu / "peers.json"), model_figures(gpu / "peers.json"),
         "## Whole trainings", whole_figures(gpu / "whole.json").replace("](GPU.md", "](gpu.md"),
     ]  # fmt: skip

@@ -17,6 +17,7 @@ MADE = [
         (
             f"{CPU}/step.json",
             f"{GPU}/whole.json",
+            "docs/report-gpu/results/time.json",
             *PEERS,
         ),
         "tests/test_readme.py",

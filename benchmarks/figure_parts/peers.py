@@ -64,16 +64,16 @@ def peer_figures(path: Path) -> str:
     return "\n".join([*_table(f"rivals' own code, one step of {found['graphs']} graphs, ms", by, _ROWS), "", said])
 
 
-def best_of_peers(path: Path) -> str:
-    """The same in short, with what it comes to."""
+def best_of_peers(path: Path, more: str) -> str:
+    """The same in short, with what it comes to, and what else there is to say of a GPU."""
     found = json.loads(path.read_text())
     by = _steps(found)
     pairs = [(_best(by, peer, case, _BEST), _best(by, peer, case, _OURS[1])) for peer, case in by]
     times = sorted(theirs / ours for theirs, ours in pairs if theirs and ours)
     return "\n".join([
         f"**On a GPU**, captured steps are {few_digits(times[0])} to {few_digits(times[-1])} times faster than the best that "
-        "we could make of two rivals' own code. Steps that are not captured wait for Python, which launches every kernel: "
-        "there distinct rows save little on small graphs.",
+        f"we could make of two rivals' own code. {more} Steps that are not captured wait for Python, which launches every "
+        "kernel: there shared rows save little on small graphs.",
         "",
         *_table(f"one training step of {found['graphs']} graphs, ms", by, _FEW_ROWS),
         "",
