@@ -6,8 +6,9 @@ import copy
 from typing import Any
 
 import pytest
+import torch
 from torch import nn
-from torch_geometric.nn import GATConv
+from torch_geometric.nn import GATConv, GraphConv
 
 import enfa
 from enfa.nn.convs.gin import GIN
@@ -46,3 +47,16 @@ def test_what_was_made_to_fit_afterwards_runs() -> None:
     model: Any = enfa.DSGNN(3, 8, 2, 1, _side_by_side)
     model.layers[0].norm, model.subgraph_mlp[0] = nn.BatchNorm1d(16), nn.Linear(16, 8)
     assert_same_as_full(model, enfa.NodeMarking(), random_graphs(4, nodes=5))
+
+
+def test_no_hook_is_there_while_a_model_is_traced() -> None:
+    """Where there is one, convs take another way, and a plan has what that reads."""
+    seen = []
+
+    class Looking(GraphConv):
+        def forward(self, *args: object, **more: object) -> object:
+            seen.append(len(torch.nn.modules.module._global_forward_hooks))
+            return super().forward(*args, **more)
+
+    enfa.make_plan(random_graphs(3, nodes=5), enfa.NodeMarking(), enfa.DSGNN(3, 8, 2, 2, Looking))
+    assert seen and not any(seen)

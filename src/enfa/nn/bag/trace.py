@@ -163,7 +163,7 @@ def traced(model: nn.Module, graphs: GraphSet, policy: Policy, graph_attr: dict[
     with _as_it_was(model), _uncompiled(model), _checked_modules(), torch.no_grad(), torch.random.fork_rng(devices=[]):
         model.eval()
         try:
-            with norms_of_one_graph(model), told_widths(bag):
+            with norms_of_one_graph(model), told_widths(model, bag):
                 out = model(bag)
         except TypeError as error:
             _check_takes_a_bag(model, error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from torch import nn
@@ -27,11 +27,22 @@ def asked_for(made: Any, in_channels: int, out_channels: int) -> Any:
 
 
 @contextmanager
-def told_widths(bag: Bag) -> Iterator[None]:
+def told_widths(model: nn.Module, bag: Bag) -> Iterator[None]:
     """Where a model fails after a conv of another width than it asked for, that is said: what fails is a norm or the next conv.
 
     A model that does not fail may have put norms of that width in its place, so nothing is refused by itself.
     """
+    try:
+        yield
+    except (RuntimeError, ValueError) as error:
+        wrong = _wrong_widths(model, bag)
+        if wrong:
+            raise ValueError(wrong[0]) from error
+        raise
+
+
+def _wrong_widths(model: nn.Module, bag: Bag) -> list[str]:
+    """Of a model that fails on this bag, run once more: hooks, where there are any, make convs take another way."""
     wrong: list[str] = []
 
     def note(module: nn.Module, args: Any, out: Any) -> None:
@@ -46,10 +57,8 @@ def told_widths(bag: Bag) -> Iterator[None]:
 
     handle = register_module_forward_hook(note)
     try:
-        yield
-    except (RuntimeError, ValueError) as error:
-        if wrong:
-            raise ValueError(wrong[0]) from error
-        raise
+        with suppress(Exception):  # it failed before
+            model(bag)
     finally:
         handle.remove()
+    return wrong
