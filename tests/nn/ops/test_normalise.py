@@ -109,3 +109,16 @@ def test_says_no_more_about_infinite_rows_than_operators_do(by_operators: Callab
     x[2, 1] = value
     for found, expected in zip(_all_of(x, copies, grad, relu=True), by_operators(x, copies, grad, relu=True), strict=True):
         torch.testing.assert_close(found, expected, equal_nan=True)
+
+
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_of_equal_gradients_of_equal_rows_nothing_is_left(dtype: torch.dtype, relu: bool) -> None:
+    """Nor of those of two rows when they are added up: each norm multiplies what rounding leaves by 1 / sqrt(eps)."""
+    draw = torch.Generator().manual_seed(5)
+    x = torch.randn(1, 64, dtype=dtype, generator=draw).expand(2, 64)
+    equal, other = torch.randn(1, 64, dtype=dtype, generator=draw), torch.tensor([[1.5], [-0.25]], dtype=dtype)
+    for grad in (equal.expand(2, 64), other.expand(2, 64)):
+        of_x = _all_of(x, torch.ones(2, dtype=torch.long), grad.contiguous(), relu)[1]
+        assert not of_x.sum(0).any()
+    assert of_x.any()

@@ -94,7 +94,10 @@ def gradient_sums(grad, x, copies, shift, mean, scale, bias, relu, begin, end, s
 
 @numba_kernel
 def gradient(grad, x, copies, shift, mean, scale, bias, relu, total, of_all, of_row, begin, end, out):
-    """grad * scale + copies / total * (of_all + of_row * (x - mean)); 0 for rows that stand for nothing."""
+    """(grad - copies / total * (of_all + of_row * (x - mean))) * scale; 0 for rows that stand for nothing.
+
+    Scaled last: of equal gradients nothing must be left, where rounding would be multiplied by 1 / sqrt(eps) in each norm.
+    """
     rows, channels = x.shape
     zero = x.dtype.type(0)
     for r in range(begin * RUN, min(end * RUN, rows)):
@@ -103,7 +106,7 @@ def gradient(grad, x, copies, shift, mean, scale, bias, relu, total, of_all, of_
             for c in range(channels):
                 centred = (x[r, c] - shift[c]) - mean[c]
                 above = zero if relu and centred * scale[c] + bias[c] <= 0 else grad[r, c]
-                out[r, c] = (of_all[c] + of_row[c] * centred) * part + above * scale[c]
+                out[r, c] = (above - part * (of_all[c] + of_row[c] * centred)) * scale[c]
         else:
             for c in range(channels):
                 out[r, c] = 0

@@ -64,14 +64,14 @@ class CountedOnCpu(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, copies = ctx.saved_tensors
         above, value, count = map(array, (grad, x, copies))
-        runs, (_, _, scale, _, _) = -(-len(value) // _normalise.RUN), ctx.about
+        runs = -(-len(value) // _normalise.RUN)
         sums = np.zeros((runs, 2, value.shape[1]))
         about = (value, count, *ctx.about)
         in_threads(runs, 2 * value.size, lambda a, b: _normalise.gradient_sums(above, *about, a, b, sums))
         of_bias, of_weight = sums.sum(0)
         with np.errstate(all="ignore"):
             of_weight *= ctx.rstd
-            of_all, of_row = ((-v).astype(value.dtype) for v in (of_bias * scale, of_weight * ctx.rstd * scale))
+            of_all, of_row = (v.astype(value.dtype) for v in (of_bias, of_weight * ctx.rstd))
         out = torch.empty_like(x, memory_format=torch.contiguous_format)
         total = value.dtype.type(ctx.total)
         rest = (total, of_all, of_row)
