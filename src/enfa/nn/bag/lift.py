@@ -38,14 +38,15 @@ def lift(
 
         model = enfa.lift(torch_geometric.nn.GIN(3 + 1, 32, 4, 2), pool="sum")       # 3 features, and a mark
 
-    The model is one for graphs: ``forward(x, edge_index, ...)``, with ``edge_attr``, ``edge_weight`` and ``batch`` where it has
-    them, or ``forward(data)``. It is neither copied nor changed: the lifted model has its parameters.
+    The model is one for graphs: ``forward(x, edge_index, ...)``, with ``x_cat``, ``edge_attr``, ``edge_weight`` and ``batch``
+    where it has them, or ``forward(data)``. It is neither copied nor changed: the lifted model has its parameters.
 
     Args:
         model: convs of PyG's or of one's own, and a pool (``global_add_pool``, ``global_mean_pool``, ``global_max_pool``, or a
             module of ``torch_geometric.nn.aggr``).
         marks: what becomes of the policy's marks. ``"concat"``: further columns of x, so the model's input is that much wider;
-            ``"add"``: added to x; None: left out.
+            ``"add"``: added to x; ``"argument"``: the model gets them as ``mark`` (``data.mark``), [nodes, mark channels],
+            for models that embed categories: ``self.atoms(x) + self.marks(mark)``, with an ``nn.Linear``; None: left out.
         pool: for models that return a row for every node: ``"sum"``, ``"mean"`` or ``"max"`` of these.
         bag_pool: ``"sum"``, ``"mean"`` or ``"max"`` over the subgraphs of a graph.
         head: where what follows the model's own pool runs: on every ``"subgraph"``, whose outputs are then pooled, or on the
@@ -73,7 +74,8 @@ class Lifted(Captures):
         if not isinstance(model, nn.Module):
             raise TypeError(f"Expected a torch.nn.Module to lift, got {type(model).__name__}")
         for name, value, allowed in (
-            ("marks", marks, ("concat", "add", None)), ("pool", pool, (*_POOLS, None)), ("bag_pool", bag_pool, _POOLS),
+            ("marks", marks, ("concat", "add", "argument", None)),
+            ("pool", pool, (*_POOLS, None)), ("bag_pool", bag_pool, _POOLS),
             ("head", head, ("subgraph", "graph")), ("edges", edges, ("edge_attr", "edge_weight", None)),
         ):  # fmt: skip
             if value not in allowed:
@@ -123,6 +125,10 @@ class Lifted(Captures):
 
     def _arguments(self, bag: Bag, batch: NodeBatch) -> dict[str, Any]:
         given: dict[str, Any] = {"x": self._features(bag), "edge_index": EdgeList.of(bag, 0)}
+        if self.marks == "argument":
+            given["mark"] = bag.mark
+        if bag.categories and (self._takes is None or "x_cat" in self._takes):
+            given["x_cat"] = bag.x_cat
         if self._takes is None:  # forward(data)
             given |= {"batch": batch, "edge_attr": None, "edge_weight": None}
             if self.edges is not None and bag.edge_rows is not None:
@@ -132,10 +138,13 @@ class Lifted(Captures):
             given["batch"] = batch
         if self.edges in self._takes and bag.edge_rows is not None:
             given[self.edges] = self._edges(bag)
+        name, takes = type(self.model).__name__, ", ".join(self._takes)
+        if "mark" in given and "mark" not in self._takes:
+            raise TypeError(f"Expected {name} to take an argument 'mark' for marks='argument', got forward({takes})")
         missing = [name for name, needed in self._takes.items() if needed and name not in given]
         if missing:
-            name = type(self.model).__name__
-            raise TypeError(f"{name} needs {missing[0]!r}, but as a lifted model it gets {', '.join(given)} (see edges=)")
+            see = "marks='argument' gives marks" if missing[0] == "mark" else "see edges="
+            raise TypeError(f"{name} needs {missing[0]!r}, but as a lifted model it gets {', '.join(given)} ({see})")
         return given
 
     def _edges(self, bag: Bag) -> Rows:
@@ -148,13 +157,14 @@ class Lifted(Captures):
 
     def _features(self, bag: Bag) -> Any:
         x: Any = bag.x
-        if self.marks is None:
+        if self.marks in (None, "argument"):
             return x
         mark: Any = bag.mark
         if not x.is_floating_point():
             raise ValueError(
-                f"Expected features of floats for marks={self.marks!r}, got categories: embed them and the marks in a model of "
-                f"your own, or give marks=None for a policy that does not mark"
+                f"Expected features of floats for marks={self.marks!r}, got categories: give marks='argument', and the model "
+                f"takes the marks as an argument 'mark': self.embed(x) + self.marks(mark), where "
+                f"self.marks = nn.Linear({bag.mark_rows.shape[1]}, channels)"
             )
         if self.marks == "concat":
             return torch.cat([x, mark.to(x.dtype)], 1)

@@ -28,6 +28,7 @@ _INSTEAD = {
     **dict.fromkeys(["item", "tolist", "numpy", "array", "float", "int", "bool", "iteration", "len", "copy", "dlpack"], _OUT),
     **dict.fromkeys(["alpha_dropout", "feature_dropout", "dropout_", "dropout1d", "rrelu", "bernoulli", "rand_like"], _DROP),
     **dict.fromkeys(["matmul", "mm", "rmatmul", "linear"], _MATRIX),
+    "squeeze": "name the axis, as x.squeeze(-1) does",
     "instance_norm": "use torch.nn.LayerNorm, or torch.nn.BatchNorm1d, which is counted",
     "forward": "take a module as it is, not scripted or traced",
 }  # fmt: skip
