@@ -91,6 +91,6 @@ def _check_random(part: nn.Module, name: str) -> None:
         rate = max((r for r in rates if isinstance(r, (int, float)) and not isinstance(r, bool)), default=0.0)
         if "drop" in key and rate > 0.0:
             raise ValueError(
-                f"{name} has {key}={rate} inside, which draws per copy of a row or message; use the model's "
-                f"dropout, or a torch.nn.Dropout in an nn.Sequential"
+                f"{name} has {key}={rate} inside, which draws per copy of a row or message: give {key}=0, and drop between "
+                f"layers (F.dropout, torch.nn.Dropout)"
             )
