@@ -18,6 +18,7 @@ from enfa.nn.bag.edges import EdgeList
 from enfa.nn.bag.views import run_view
 from enfa.nn.cuda.captures import Captures
 from enfa.nn.ops.function import uncompiled
+from enfa.nn.rowwise.refusal import in_words_of_pyg
 from enfa.nn.rowwise.rows import Rows
 
 __all__ = ["Lifted", "lift"]
@@ -94,6 +95,9 @@ class Lifted(Captures):
             out = run_view(self.model, **self._arguments(bag, batch))
         except RuntimeError as error:
             self._check_width(bag, error)
+            raise
+        except TypeError as error:
+            in_words_of_pyg(error)
             raise
         if isinstance(out, Rows) and out.kind == "pairs":
             if self.pool is None:
@@ -191,7 +195,7 @@ def _parameters(model: nn.Module) -> dict[str, bool] | None:
     if "x" not in takes or "edge_index" not in takes:
         raise TypeError(
             f"Expected a model with forward(x, edge_index, ...) or forward(data), got {type(model).__name__} with "
-            f"forward({', '.join(takes)})"
+            f"forward({', '.join(takes)}): rename its arguments, which are told by their names, or lift a module around it"
         )
     if isinstance(model, BasicGNN):  # it has both arguments, whether its convs read them or not
         unread = {"edge_attr": not model.supports_edge_attr, "edge_weight": not model.supports_edge_weight}

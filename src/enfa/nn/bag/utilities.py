@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
@@ -80,6 +80,14 @@ def add_self_loops(
 
     rows = edge_attr.rows if isinstance(edge_attr, LinkValues) else ()
     return looped, LinkValues(rows, getattr(edge_attr, "edges", True), True, make)
+
+
+@instead_of(utils.dropout_edge, utils.dropout_node, utils.dropout_path)
+def dropped(edge_index: EdgeList, *_: Any, **__: Any) -> NoReturn:
+    raise TypeError(
+        "Expected all edges of every subgraph, because copies that share rows would lose different ones, got a dropout of "
+        "edges, nodes or paths (dropout_edge, ...): drop between layers instead (F.dropout, torch.nn.Dropout)"
+    )
 
 
 @instead_of(gcn_conv.gcn_norm)

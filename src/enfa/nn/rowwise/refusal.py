@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["check_devices", "check_gradients", "name_of", "refuse"]
+__all__ = ["check_devices", "check_gradients", "in_words_of_pyg", "name_of", "refuse"]
 
 _POOL = "use bag.pool(h, {!r}) over nodes or subgraphs, or dim=-1 over channels"
 _OUT = "bag.pool and bag.each give ordinary tensors"
@@ -32,6 +32,25 @@ _INSTEAD = {
     "instance_norm": "use torch.nn.LayerNorm, or torch.nn.BatchNorm1d, which is counted",
     "forward": "take a module as it is, not scripted or traced",
 }  # fmt: skip
+# Lifted models have no bag: what its verbs are for them.
+_OF_PYG = {
+    **{f"bag.pool(h, {how!r}) over nodes or subgraphs": f"global_{name}_pool(x, batch)"
+       for how, name in (("sum", "add"), ("mean", "mean"), ("max", "max"))},
+    _LOOK: "weigh rows in the pool (torch_geometric.nn.aggr.AttentionalAggregation)",
+    _OUT: "lifted with head='graph' it has ordinary tensors behind its pool",
+    "bag.spread brings other rows to this table": "pooled[batch] brings what was pooled to its nodes",
+    "(bag.spread brings nodes and subgraphs to pairs)": "(pooled[batch] brings what was pooled to its nodes)",
+    "; bag.spread brings [graphs, channels] to pairs": "", " bag.root and bag.diagonal pick rows,": "",
+    "(bag.pool)": "(global_add_pool(x, batch))", "bag.pool(h, 'mean') for a mean": "global_mean_pool(x, batch) for a mean",
+    "(bag.propagate)": "(by a conv)", "bag.x, bag.mark": "x, edge_attr",
+    "; bag.pool(h, 'softmax', score=...)": "", "before or after bag.propagate": "before or after the conv",
+}  # fmt: skip
+
+
+def in_words_of_pyg(error: TypeError) -> None:
+    """What was advised to a model on a bag, as a lifted model has it."""
+    for words, others in _OF_PYG.items():
+        error.args = tuple(arg.replace(words, others) if isinstance(arg, str) else arg for arg in error.args)
 
 
 def name_of(func: Any) -> str:
