@@ -13,7 +13,7 @@ from torch_geometric.nn.models.basic_gnn import BasicGNN
 
 from enfa.graphs.names import unknown
 from enfa.nn.bag.bag import Bag
-from enfa.nn.bag.batch import NodeBatch
+from enfa.nn.bag.batch import GraphCount, NodeBatch
 from enfa.nn.bag.edges import EdgeList
 from enfa.nn.bag.views import run_view
 from enfa.nn.cuda.captures import Captures
@@ -62,7 +62,13 @@ class _Data(SimpleNamespace):
     """What ``forward(data)`` gets."""
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"A lifted model's data have x, edge_index, edge_attr, edge_weight and batch, got {name!r}")
+        instead = (
+            "global_add_pool(torch.ones_like(x[:, :1]), batch) counts nodes"
+            if name == "num_nodes"
+            else "join what nodes have (pos) to x before compiling; what graphs have as a whole is for models of your own on a "
+            "bag (bag.graph_attr)"
+        )
+        raise AttributeError(f"Expected one of {', '.join(vars(self))} of a lifted model's data, got {name!r}: {instead}")
 
 
 class Lifted(Captures):
@@ -134,7 +140,7 @@ class Lifted(Captures):
         if bag.categories and (self._takes is None or "x_cat" in self._takes):
             given["x_cat"] = bag.x_cat
         if self._takes is None:  # forward(data)
-            given |= {"batch": batch, "edge_attr": None, "edge_weight": None}
+            given |= {"batch": batch, "num_graphs": GraphCount(), "edge_attr": None, "edge_weight": None}
             if self.edges is not None and bag.edge_rows is not None:
                 given[self.edges] = self._edges(bag)
             return {"data": _Data(**given)}
