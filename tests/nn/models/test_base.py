@@ -54,6 +54,12 @@ def test_refuses_nonsense(model: type, options: dict, kind: type[Exception], mes
         model(**{"in_channels": 3, "hidden_channels": 4, "out_channels": 2, "num_layers": 2, **options})
 
 
+@pytest.mark.parametrize("make", [enfa.DSGNN, enfa.SUN, enfa.NGNN], ids=lambda cls: cls.__name__)
+def test_an_argument_of_another_name(make: type) -> None:
+    with pytest.raises(TypeError, match=f"^Expected an argument of {make.__name__} to be .* \\(did you mean 'num_layers'.\\)$"):
+        make(3, 8, 2, num_layer=3)
+
+
 def test_runs_on_plans_only() -> None:
     with pytest.raises(TypeError, match=r"Expected a plan from enfa.make_plan or enfa.DataLoader, got list"):
         enfa.DSGNN(3, 4, 2, 2)(random_graphs(2))

@@ -138,7 +138,7 @@ def test_damage_is_refused_by_name(tmp_path: Path) -> None:
     for part in ("model", "arguments", "policy", "task", "weights"):
         refused(f"Expected '{part}' of the model, got 'none'", **{part: "gone"})
     refused("Expected the model to be one of ds, dss.*got 'dz'", model="dz")
-    refused("unexpected keyword argument 'depth'", arguments={**said["arguments"], "depth": 3})
+    refused("Expected an argument of .* to be one of in_channels, .*, got 'depth'", arguments={**said["arguments"], "depth": 3})
     refused("Expected the policy to be one of", policy={"name": "ego_net"})
     for name in ("../x.safetensors", "weights-0000000000000000.safetensors", "/etc/hosts"):
         refused("Expected a file of weights beside it", weights=name)

@@ -22,7 +22,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from enfa.atomic import write_atomically
 from enfa.edits import Policy, policy_from
 from enfa.edits.policies import POLICIES
-from enfa.graphs.names import check_named
+from enfa.graphs.names import check_named, unknown
 from enfa.nn.models.arguments import arguments, without_defaults
 from enfa.own_code import code_of, tell_changed
 
@@ -48,6 +48,10 @@ class Saved:
     _given: tuple[tuple[Any, ...], dict[str, Any]]
 
     def __new__(cls, *args: Any, **options: Any) -> Any:
+        takes = arguments(cls)
+        for name in options:
+            if name not in takes:
+                raise TypeError(str(unknown(f"an argument of {cls.__name__}", name, takes)))
         new = super().__new__(cls)
         new.__dict__["_given"] = (args, options)  # before nn.Module is there to keep it
         return new
