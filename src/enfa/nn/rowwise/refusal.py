@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["check_devices", "check_gradients", "in_words_of_pyg", "name_of", "refuse"]
+__all__ = ["check_devices", "check_gradients", "check_precision", "in_words_of_pyg", "name_of", "refuse"]
 
 _POOL = "use bag.pool(h, {!r}) over nodes or subgraphs, or dim=-1 over channels"
 _OUT = "bag.pool and bag.each give ordinary tensors"
@@ -75,6 +75,16 @@ def check_devices(plan: torch.device, tensors: Iterable[Any]) -> None:
                 f"Expected model and plan on one device, got the model on {tensor.device} and the plan on {plan}: use "
                 f"plan.to({str(tensor.device)!r})"
             )
+
+
+def check_precision(plan: torch.dtype, tensors: Iterable[Any], error: RuntimeError) -> None:
+    """Whether what failed are weights of another precision than the plan's, such as those of a model made double since."""
+    for tensor in tensors if plan.is_floating_point and "dtype" in str(error) else ():
+        if isinstance(tensor, Tensor) and tensor.is_floating_point() and tensor.dtype != plan:
+            raise RuntimeError(
+                f"Expected model and plan in one precision, got the model in {tensor.dtype} and the plan in {plan}: make the "
+                f"plan with the model as it is now (after model.double(), say)"
+            ) from error
 
 
 def check_gradients() -> None:
