@@ -91,6 +91,14 @@ class Lifted(Captures):
         self.marks, self.pool, self.bag_pool, self.head, self.edges = marks, pool, bag_pool, head, edges
         self._takes = _parameters(model)
 
+    def __getattr__(self, name: str) -> Any:
+        if name == "save_pretrained":
+            raise AttributeError(
+                "Expected a model that enfa ships for save_pretrained, got a lifted one: keep its weights with "
+                "torch.save(model.state_dict(), path), and read them with model.load_state_dict"
+            )
+        return super().__getattr__(name)
+
     def extra_repr(self) -> str:
         return ", ".join(f"{name}={getattr(self, name)!r}" for name in ("marks", "pool", "bag_pool", "head", "edges"))
 

@@ -133,7 +133,10 @@ def _name_of(model: nn.Module) -> str:
     for name, cls in MODELS.items():
         if type(model) is cls:
             return name
-    raise ValueError(f"Expected one of the models that enfa ships, to be saved by its name, got {type(model).__name__}")
+    raise ValueError(
+        f"Expected one of the models that enfa ships, to be saved by its name, got {type(model).__name__}: "
+        f"keep its weights with torch.save(model.state_dict(), path)"
+    )
 
 
 def _plain(what: str, value: Any) -> Any:
