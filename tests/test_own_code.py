@@ -13,12 +13,13 @@ import pytest
 from typer.testing import CliRunner
 
 import enfa
+from enfa import own_code
 from enfa.cli.app import app
 from enfa.edits import policy_from
 from enfa.graphs.names import Unnamed
 from enfa.nn.convs import make_conv
 from enfa.nn.models.registry import MODELS, SHIPPED
-from enfa.own_code import code_of, name_code, place
+from enfa.own_code import code_of, name_code, place, tell_changed
 from enfa.testing import assert_same_as_full, random_graphs
 
 Write = Callable[[str, str], Path]
@@ -208,6 +209,27 @@ def test_fingerprints_are_those_of_the_files_that_are_named(write: Write) -> Non
     assert list(before) == ["changing.py"]
     path.unlink()  # what was read is what computes
     assert code_of(["one"]) == before
+
+
+def test_what_a_file_imports_of_its_folder_has_a_fingerprint_too(write: Write) -> None:
+    """However it does, and however deep; not what it imports of elsewhere, nor what lies there and is not imported."""
+    helpers = {
+        "first_part": "import second_part\nimport torch\n", "second_part": "import first_part\nWIDTH = 8\n", "unread_part": "",
+        "lazy_part": "", "broken_part": "def f(:\n",
+    }  # fmt: skip
+    for name, text in helpers.items():
+        write(f"{name}.py", text)
+    lazily = "def two():\n    from lazy_part import nothing\n    import broken_part\n"
+    path = write("whole.py", f"from first_part import second_part\n\n\n{lazily}")
+    before = code_of(["two"])
+    names = ["broken_part.py", "first_part.py", "lazy_part.py", "second_part.py", "whole.py"]
+    assert sorted(before) == names and code_of(["three"]) == {}
+    (path.parent / "second_part.py").write_text("WIDTH = 9\n")
+    assert code_of(["two"]) == before  # what was read is what computes
+    own_code._read.cache_clear()  # as another process reads it
+    own_code._warn.cache_clear()
+    with pytest.warns(UserWarning, match=r"^second_part.py has changed since last.ckpt was written, and may compute"):
+        tell_changed(Path("last.ckpt"), before, code_of(["two"]))
 
 
 @pytest.mark.parametrize("options", [["--code", "{}", "power"], ["power", "--code", "{}"], ["power", "--code={}"]])

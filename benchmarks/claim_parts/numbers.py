@@ -88,3 +88,10 @@ def convs(page: str) -> list[str]:
     rows = re.findall(r"^\| (\w+)[^|]*\| (exact|refused)", page, re.MULTILINE)
     exact = {name for name, verdict in rows if verdict == "exact"}
     return [str(len(exact)), str(len({name for name, _ in rows} - exact))]
+
+
+def dropout(page: str) -> list[str]:
+    """Scores of one cell with other masks, out of docs/results.md."""
+    names = ("dropout5", "dropout5-independent", "dropout2", "")
+    found = [re.search(rf"^\| ogbg-moltox21-ds-ed{f'-{n}' * bool(n)} \|.*?([\d.]+) ± ", page, re.MULTILINE) for n in names]
+    return [one[1] for one in found if one]

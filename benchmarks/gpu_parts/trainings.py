@@ -58,7 +58,7 @@ def started(found: dict[str, Any]) -> list[str]:
     body = [
         [
             case,
-            state,
+            state + (f", {run['date']}" if "date" in run else ""),  # measured earlier than the rest
             *(f"{run['parts'][name]:.1f}" if name in run["parts"] else "–" for name in names),
             f"{run['seconds']:.0f}",
         ]

@@ -6,6 +6,7 @@ command starts find it, too. No config and no checkpoint can, because they may c
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
 import re
@@ -13,6 +14,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from inspect import isclass, isfunction, ismodule
@@ -27,7 +29,7 @@ __all__ = ["code_of", "found", "name_code", "own", "place", "tell_changed"]
 
 class _Code(NamedTuple):
     defined: dict[str, Any]
-    fingerprint: str  # of what was read, which the file may no longer hold
+    fingerprints: dict[str, str]  # of what was read, which the files may no longer hold: it, and what lies beside it
 
 
 def name_code(files: Iterable[str | Path]) -> None:
@@ -61,7 +63,7 @@ def _read(file: Path) -> _Code:
         raise ValueError(f"Expected a file for --code whose name has no dot but that of .py, got {file}: rename it")
     if str(file.parent) not in sys.path:
         sys.path.append(str(file.parent))
-    fingerprint = hashlib.sha256(file.read_bytes()).hexdigest()
+    fingerprints = _fingerprints(file, {})
     try:
         module = import_module(file.stem)
     except (Exception, SystemExit) as error:  # of whatever kind: it is the user's code that runs
@@ -78,7 +80,21 @@ def _read(file: Path) -> _Code:
     lacking = [name for name in names if not hasattr(module, name)]
     if lacking:
         raise ValueError(f"{file}: Expected what __all__ names, got no {lacking[0]!r}")
-    return _Code({name: getattr(module, name) for name in names}, fingerprint)
+    return _Code({name: getattr(module, name) for name in names}, fingerprints)
+
+
+def _fingerprints(file: Path, found: dict[str, str]) -> dict[str, str]:
+    """Of a file and of the files in its folder that it imports, and these import, wherever in them: by their names."""
+    text = file.read_bytes()
+    found[file.name] = hashlib.sha256(text).hexdigest()
+    with suppress(SyntaxError, ValueError):  # which is told when it is imported
+        for part in ast.walk(ast.parse(text)):
+            names = [alias.name for alias in part.names] if isinstance(part, ast.Import) else []
+            names += [part.module] if isinstance(part, ast.ImportFrom) and part.module else []
+            for beside in (file.with_name(f"{name}.py") for name in names):
+                if beside.name not in found and beside.is_file():
+                    _fingerprints(beside, found)
+    return found
 
 
 def _line(file: Path, error: BaseException) -> str:
@@ -128,9 +144,13 @@ def found(what: str, name: object, ours: Collection[str], wanted: Callable[[Any]
 
 
 def code_of(names: Iterable[object]) -> dict[str, str]:
-    """Fingerprints of those of the user's files that define some of these names, by what the files are called."""
-    wanted = {name for name in names if isinstance(name, str)}
-    return {file.name: _read(file).fingerprint for file in _files() if wanted & _read(file).defined.keys()}
+    """Fingerprints of those of the user's files that define some of these names, and of what they import of their folders, by
+    what the files are called."""
+    wanted, found = {name for name in names if isinstance(name, str)}, dict[str, str]()
+    for code in map(_read, _files()):
+        if wanted & code.defined.keys():
+            found |= code.fingerprints
+    return found
 
 
 def tell_changed(where: Path, there: Any, here: dict[str, str]) -> None:

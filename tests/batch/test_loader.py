@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import torch_geometric.loader as pyg
 from programs import layers
 from torch import nn
 from torch_geometric.data import Data
@@ -262,6 +263,15 @@ def test_a_shard_is_a_rank_and_their_number(shard: object) -> None:
     compiled = enfa.compile(random_graphs(3, 5, channels=3), enfa.NodeMarking(), enfa.DSGNN(3, 4, 2, 1), progress=False)
     with pytest.raises(ValueError, match=r"Expected shard to be \(rank, ranks\) with 0 <= rank < ranks, got"):
         enfa.DataLoader(compiled, 2, shard=shard)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("loader", [pyg.DataLoader, torch.utils.data.DataLoader])
+def test_loaders_that_join_graphs_are_refused(compiled: CompiledDataset, loader: type) -> None:
+    for dataset in (compiled, torch.utils.data.Subset(compiled, [0, 1])):
+        with pytest.raises(TypeError, match=r"^Expected enfa\.DataLoader\(compiled, batch_size\) for a CompiledDataset, got"):
+            next(iter(loader(dataset, 2)))
+    alone = torch.utils.data.DataLoader(compiled, batch_size=None)  # which joins none
+    assert [plan.num_graphs for plan in alone] == [1] * len(compiled)
 
 
 @pytest.mark.parametrize("option", ["sampler", "batch_sampler"])

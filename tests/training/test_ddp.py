@@ -79,6 +79,19 @@ def test_norms_of_ones_own_take_the_statistics_of_all_processes(
     _assert_same(last(one), last(two), last(one)["global_step"])
 
 
+def test_a_parameter_without_a_gradient_is_named(
+    enfa: Callable[..., subprocess.CompletedProcess[str]], config_file: Callable[..., Path], tmp_path: Path
+) -> None:
+    file = tmp_path / "spare_part.py"
+    file.write_text(
+        "import enfa\nimport torch\n\n\nclass Spare(enfa.DSGNN):\n    def __init__(self, *args, **options):\n"
+        "        super().__init__(*args, **options)\n        self.spare = torch.nn.Linear(2, 2)\n"
+    )
+    result = enfa("train", config_file(model="Spare"), "devices=2", "--no-progress", "--code", file)
+    said = "Error: Expected every parameter to have a gradient with devices=2, got none for spare.weight, spare.bias: let"
+    assert result.returncode == 2 and said in result.stderr and "Traceback" not in result.stderr, result.stderr
+
+
 def test_norms_that_cannot_are_refused() -> None:
     class Own(torch.nn.BatchNorm1d):
         def forward(self, input: torch.Tensor) -> torch.Tensor:

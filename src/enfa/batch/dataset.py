@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -126,6 +126,13 @@ class CompiledDataset:
     def __getitem__(self, graphs: int | Sequence[int] | np.ndarray | Tensor | slice) -> Plan:
         """The plan of some graphs, in the given order. A graph may not occur twice."""
         return self.plan(graphs)
+
+    def __getitems__(self, graphs: Any) -> NoReturn:
+        """What loaders of PyTorch's and PyG's ask for, to join it by themselves."""
+        raise TypeError(
+            f"Expected enfa.DataLoader(compiled, batch_size) for a {type(self).__name__}, got another loader, which joins "
+            f"single graphs: plans cannot be joined, and compiled[numbers] is the plan of several graphs"
+        )
 
     def plan(
         self,

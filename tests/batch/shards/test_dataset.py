@@ -170,6 +170,11 @@ def test_dropout_draws_as_in_one_table(molecules: list[Data], tmp_path: Path) ->
     torch.testing.assert_close(*found, rtol=1e-10, atol=1e-10)
 
 
+def test_loaders_that_join_graphs_are_refused(folder: Path) -> None:
+    with pytest.raises(TypeError, match=r"Expected enfa\.DataLoader\(compiled, batch_size\) for a ShardedDataset, got another"):
+        next(iter(torch.utils.data.DataLoader(enfa.ShardedDataset.open(folder), 2)))  # type: ignore[arg-type]
+
+
 def test_packed_batches(folder: Path, one: enfa.CompiledDataset) -> None:
     sharded, model = _tight(folder), _model()
     loader = PackedLoader(sharded, batch_size=8, shuffle=True, num_workers=2)

@@ -81,3 +81,39 @@ def test_a_conv_that_was_compiled_runs_as_it_is(when: str) -> None:
     torch.testing.assert_close(found, expected)
     lifted = enfa.lift(model.conv, pool="sum", marks=None)
     torch.testing.assert_close(lifted(enfa.make_plan(graphs, Whole(), lifted)), expected)
+
+
+class _Reshaped(Net):
+    """Reads shapes in several ways, in its own code and in what it calls."""
+
+    divides = False
+
+    def forward(self, bag: enfa.Bag) -> Any:
+        h: Any = bag.propagate(self.conv, bag.x)
+        count, width = h.shape
+        assert h.size(0) == count and h.shape[0] > 0 and h.size()[-1] == width
+        h = h.view(h.shape[0], 2, -1).reshape(count, width) * width
+        return bag.pool(bag.pool(h / int(h.shape[0]) if self.divides else h, "sum"), "sum")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_compiled_model_may_read_shapes(in_place: bool) -> None:
+    """Of batches of all sizes, and what is computed with the number of rows is refused as ever."""
+    torch.compiler.reset()
+    model: Any = _Reshaped(GINConv(nn.Linear(3, 4)))
+    other, compiled = copy.deepcopy(model), model if in_place else torch.compile(model, backend="eager")
+    if in_place:
+        model.compile(backend="eager")
+    for count in range(2, 6):
+        plan = enfa.make_plan(random_graphs(count, nodes=2 + count, channels=3), Whole(), model)
+        found, expected = compiled(plan), other(plan)
+        torch.testing.assert_close(found, expected)
+        found.sum().backward()
+        expected.sum().backward()
+    torch.testing.assert_close(model.conv.nn.weight.grad, other.conv.nn.weight.grad)
+    for each in (model, other):
+        each.divides = True
+    for each in (compiled, other):
+        with pytest.raises(TypeError, match=r"^arithmetic with the number of rows depends on the plan"):
+            each(plan)

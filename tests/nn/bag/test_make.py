@@ -10,6 +10,7 @@ import pytest
 import torch
 from bag_models import Context, Molecules, Net
 from torch import Tensor, nn
+from torch_geometric.data import Batch
 from torch_geometric.nn import GCN, GIN, GINConv
 
 import enfa
@@ -203,3 +204,10 @@ def test_a_model_in_another_precision_than_its_plan(make: Any) -> None:
     for given in (plan, compiled[:2]):
         with pytest.raises(RuntimeError, match=r"model and plan in one precision, .*float64 .*float32: make the plan"):
             model.double()(given)
+
+
+def test_plans_are_not_joined_as_graphs_are() -> None:
+    compiled = enfa.compile(GRAPHS, enfa.NodeMarking(), Net(), progress=False)
+    for plans in ([compiled[0], compiled[1]], compiled):
+        with pytest.raises(TypeError, match=r"^Expected graphs for .*Batch, got plans: enfa.make_plan .* enfa.DataLoader one"):
+            Batch.from_data_list(plans)

@@ -4,7 +4,9 @@ import re
 
 import pytest
 import torch
-from torch_geometric.data import Data
+from torch import nn
+from torch_geometric.data import Batch, Data
+from torch_geometric.nn import GIN
 
 import enfa
 from enfa.testing import degenerate_graphs, random_graphs
@@ -60,9 +62,12 @@ def test_an_argument_of_another_name(make: type) -> None:
         make(3, 8, 2, num_layer=3)
 
 
-def test_runs_on_plans_only() -> None:
-    with pytest.raises(TypeError, match=r"Expected a plan from enfa.make_plan or enfa.DataLoader, got list"):
-        enfa.DSGNN(3, 4, 2, 2)(random_graphs(2))
+@pytest.mark.parametrize("model", [enfa.DSGNN(3, 4, 2, 2), enfa.lift(GIN(4, 4, 2, 2), pool="sum")], ids=["own", "lifted"])
+def test_runs_on_plans_only(model: nn.Module) -> None:
+    graphs = random_graphs(2)
+    for given, name in ((graphs, "list"), (graphs[0], "Data"), (Batch.from_data_list(graphs), "DataBatch")):
+        with pytest.raises(TypeError, match=rf"^Expected a plan from enfa.make_plan or enfa.DataLoader, got {name}$"):
+            model(given)
 
 
 @pytest.mark.parametrize("jk", ["last", "concat", "sum"])

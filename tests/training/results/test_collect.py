@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from enfa.graphs.names import Unnamed
 from enfa.training import Config
 from enfa.training.results.collect import Results
 from enfa.training.results.record import Record
@@ -47,10 +46,15 @@ def test_runs_of_other_code_are_told_apart(tmp_path: Path) -> None:
     assert summary.notes == ("made with 2 versions of net.py",)
 
 
-def test_a_model_that_is_not_there_is_told_with_its_file(tmp_path: Path) -> None:
-    path = tmp_path / "n.json"
-    path.write_text(json.dumps({"config": {**CONFIG.to_dict(), "model": "Net"}, "runs": []}))
-    with pytest.raises(Unnamed, match=r"n.json: Expected model to be one of .* got 'Net'"):
+def test_a_model_that_is_not_there_is_not_needed(tmp_path: Path) -> None:
+    """Its own defaults stand in the file."""
+    path, there = tmp_path / "n.json", {**CONFIG.to_dict(), "model": "Net", "conv": "Mine", "jk": None}
+    path.write_text(json.dumps({"config": there, "runs": []}))
+    assert Results.load(path).config.to_dict() == there
+    with pytest.raises(ValueError, match=r"n.json holds runs with other settings .*model is 'Net' there and 'ds' here"):
+        Results.open(tmp_path, CONFIG)
+    path.write_text(json.dumps({"config": {**there, "epochs": -1}, "runs": []}))
+    with pytest.raises(ValueError, match="Expected epochs to be an integer >= 1, got -1"):
         Results.load(path)
 
 

@@ -1,7 +1,6 @@
 """Runs with models, convs and policies out of a file of the user's own."""
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -35,20 +34,24 @@ def test_trained_resumed_tested_and_predicted(
     config_file: Write, npz: Path, tmp_path: Path, enfa: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As users do it, in processes of their own; the file is called otherwise, and changes on the way."""
-    file = tmp_path / "net.py"
-    shutil.copy(code_of_mine.__file__, file)
+    file, beside = tmp_path / "net.py", tmp_path / "net_parts.py"
+    file.write_text(f"import net_parts\n{Path(code_of_mine.__file__).read_text()}")
+    beside.write_text("WIDTH = 8\n")
     path = config_file(**{**OWN, "policy": "Leaves", "policy_params": {"every": 3}, "validation": "next", "epochs": 2})
     run, more = tmp_path / "runs" / "tiny" / "fold-0-seed-0", ["--code", file, "--no-progress"]
     assert enfa("train", path, *more).returncode == 0
     record = json.loads((run / "result.json").read_text())
     with monkeypatch.context() as here:
         here.setenv("ENFA_CODE", str(file))
-        assert list(record["code"]) == ["net.py"] and record["code"] == load_checkpoint(run / LAST)["enfa"]["code"]
+        assert list(record["code"]) == ["net.py", "net_parts.py"]
+        assert record["code"] == load_checkpoint(run / LAST)["enfa"]["code"]
     file.write_text(file.read_text() + "# changed\n")
     resumed = enfa("train", run, "--resume", "epochs=3", *more)
     assert resumed.returncode == 0 and "Warning: net.py has changed since" in resumed.stderr
+    beside.write_text("WIDTH = 9\n")
     tested = enfa("test", run, *more)
     assert tested.returncode == 0 and "test score: accuracy" in tested.stdout
+    assert "net_parts.py has changed since" in tested.stderr
     given = [run, npz, "--out", tmp_path / "p.csv"]
     assert enfa("predict", *given, "--code", file).returncode == 0
     assert len((tmp_path / "p.csv").read_text().splitlines()) == 41

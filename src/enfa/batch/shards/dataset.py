@@ -123,6 +123,8 @@ class ShardedDataset:
         """The plan of some graphs, in the given order. A graph may not occur twice."""
         return self.plan(graphs)
 
+    __getitems__ = CompiledDataset.__getitems__
+
     def plan(
         self,
         graphs: int | Sequence[int] | np.ndarray | Tensor | slice,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.data import Batch
 
 from enfa.graphs.names import unknown
 from enfa.nn.bag.edges import EdgeList
@@ -23,7 +24,7 @@ from enfa.plan.derived.needs import PLAN, derive, list_maps, way
 from enfa.plan.step import Step, step_of
 from enfa.plan.table import Plan
 
-__all__ = ["Bag"]
+__all__ = ["Bag", "check_plan"]
 
 POOLS = ("sum", "mean", "max", "softmax")
 TARGETS = {"pairs": ("subgraphs",), "subgraphs": ("graphs", "nodes"), "nodes": ("graphs",)}  # of pools; the first by default
@@ -39,6 +40,15 @@ class Bag(Plan):
     that is a number, or a tensor of one shape in all of them, beside features, edges and ``y``. What is as long as each graph
     has nodes, or edges, is no such attribute; [1, ...] always is (:func:`enfa.graphs.attributes.graph_attributes`).
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """PyG makes a class of its batches and of whatever it is to join."""
+        if issubclass(cls, Batch):
+            raise TypeError(
+                "Expected graphs for a torch_geometric.data.Batch, got plans: enfa.make_plan makes one plan of many graphs, "
+                "and enfa.DataLoader one of each batch"
+            )
+        super().__init_subclass__(**options)
 
     if not TYPE_CHECKING:  # for which there is nothing else
 
@@ -363,3 +373,9 @@ class Bag(Plan):
         index = way(self, number, rows.number)
         assert index is not None
         return gather(rows.value, index, self.cache, f"way {number} {rows.number}")
+
+
+def check_plan(given: Any) -> None:
+    """Refuse what a model is given instead of a plan: graphs of PyG's, say."""
+    if not isinstance(given, Bag):
+        raise TypeError(f"Expected a plan from enfa.make_plan or enfa.DataLoader, got {type(given).__name__}")

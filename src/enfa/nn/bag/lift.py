@@ -12,7 +12,7 @@ from torch_geometric.nn import Sequential
 from torch_geometric.nn.models.basic_gnn import BasicGNN
 
 from enfa.graphs.names import unknown
-from enfa.nn.bag.bag import Bag
+from enfa.nn.bag.bag import Bag, check_plan
 from enfa.nn.bag.batch import GraphCount, NodeBatch
 from enfa.nn.bag.edges import EdgeList
 from enfa.nn.bag.views import run_view
@@ -104,6 +104,7 @@ class Lifted(Captures):
 
     @uncompiled
     def forward(self, bag: Bag) -> Tensor:
+        check_plan(bag)
         batch = NodeBatch.of(bag, self.bag_pool if self.head == "graph" else None)
         try:
             out = run_view(self.model, **self._arguments(bag, batch))

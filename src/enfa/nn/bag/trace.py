@@ -24,6 +24,7 @@ from enfa.graphs.attributes import GraphAttributes, graph_attributes
 from enfa.nn.bag.bag import Bag
 from enfa.nn.bag.one_graph import norms_of_one_graph
 from enfa.nn.convs.exact import check_called
+from enfa.nn.convs.widths import told_widths
 from enfa.nn.cuda.boxes import put_back
 from enfa.nn.rowwise.rows import Rows
 from enfa.plan.arrays import tensor
@@ -162,7 +163,7 @@ def traced(model: nn.Module, graphs: GraphSet, policy: Policy, graph_attr: dict[
     with _as_it_was(model), _uncompiled(model), _checked_modules(), torch.no_grad(), torch.random.fork_rng(devices=[]):
         model.eval()
         try:
-            with norms_of_one_graph(model):
+            with norms_of_one_graph(model), told_widths(model, bag):
                 out = model(bag)
         except TypeError as error:
             _check_takes_a_bag(model, error)

@@ -12,6 +12,7 @@ from enfa.nn.convs.gcn import GCN
 from enfa.nn.convs.gin import GIN
 from enfa.nn.convs.gine import GINE
 from enfa.nn.convs.graphconv import GraphConv
+from enfa.nn.convs.widths import asked_for
 from enfa.own_code import found, own, place
 
 __all__ = ["CONVS", "Conv", "is_conv", "make_conv", "own_conv"]
@@ -57,4 +58,4 @@ def make_conv(
         conv = partial(_make, conv, mine)
     if not callable(conv):
         raise TypeError(f"Expected conv to be a name or a callable (in, out) -> conv, got {conv!r}")
-    return conv(in_channels, out_channels)
+    return asked_for(conv(in_channels, out_channels), in_channels, out_channels)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from enfa.graphs.names import unknown
 from enfa.graphs.numbers import whole
-from enfa.nn.bag.bag import Bag
+from enfa.nn.bag.bag import Bag, check_plan
 from enfa.nn.convs import Conv, make_conv
 from enfa.nn.convs.base import make_norm
 from enfa.nn.cuda.captures import Captures
@@ -156,8 +156,7 @@ class SubgraphGNN(Saved, Captures):
     @uncompiled
     def forward(self, bag: Bag) -> Tensor:
         """[number of graphs, out_channels]; [rooted subgraphs or nodes, out_channels] for node-level readouts."""
-        if not isinstance(bag, Bag):
-            raise TypeError(f"Expected a plan from enfa.make_plan or enfa.DataLoader, got {type(bag).__name__}")
+        check_plan(bag)
         edge = None if self.edge_encoder is None else self.edge_encoder(bag)
         h = self.encoder(bag)
         tables = [h] if self.jk_input else []

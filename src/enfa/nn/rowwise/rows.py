@@ -9,6 +9,7 @@ each row as often as it stands for something, and ``nn.Dropout`` draws a mask fo
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import ref
@@ -48,8 +49,14 @@ class RowCount(int):
     def _refuse(self, *_: Any) -> NoReturn:
         raise refuse("arithmetic", "with the number of rows depends on the plan", "use bag.pool(h, 'mean') for a mean")
 
+    def __int__(self) -> int:
+        """Refused, but for PyTorch's compiler, which keeps a number beside any of these that a function is given."""
+        if sys._getframe(1).f_globals.get("__name__", "").startswith("torch._dynamo."):
+            return int.__int__(self)
+        self._refuse()
+
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse  # type: ignore[assignment]
-    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __float__ = __int__ = _refuse  # type: ignore[assignment]
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __float__ = _refuse  # type: ignore[assignment]
     __divmod__ = __rdivmod__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __and__ = __rand__ = _refuse  # type: ignore[assignment]
     __or__ = __ror__ = __xor__ = __rxor__ = __neg__ = __pos__ = __abs__ = __invert__ = __round__ = _refuse  # type: ignore[assignment]
     __trunc__ = __floor__ = __ceil__ = bit_length = bit_count = as_integer_ratio = _refuse  # type: ignore[assignment]
@@ -119,6 +126,11 @@ class Rows:
 
     @property
     def shape(self) -> torch.Size:
+        if torch.compiler.is_compiling():  # it knows plain numbers only
+            return torch.compiler.disable(Rows._shape)(self)
+        return self._shape()
+
+    def _shape(self) -> torch.Size:
         if self.held is not None:
             return torch.Size((self._count(self.bag.num_rows(self.number)), self.held.width))
         count, *rest = self.value.shape

@@ -26,7 +26,7 @@ from enfa.training.disk import write_csv
 from enfa.training.loop.graphed import uses_graphs
 from enfa.training.loop.lightning import pl
 from enfa.training.loop.objective import Objective
-from enfa.training.loop.optimiser import as_numbers, make_adam
+from enfa.training.loop.optimiser import as_numbers, check_learnt, make_adam
 from enfa.training.loop.schedule import Plateau, make_schedule
 from enfa.training.problem import Problem
 from enfa.training.results.parts import Parts
@@ -166,6 +166,10 @@ class TrainingModule(pl.LightningModule):
         assert self._step is not None
         eager = self._step.eager_steps
         return eager if self._step.capture else min(eager, 1), self._step.num_captured
+
+    def on_after_backward(self) -> None:
+        if self.trainer.world_size > 1:
+            check_learnt(self.model, self.trainer.world_size)
 
     def on_train_epoch_end(self) -> None:
         self._after_first()

@@ -7,7 +7,7 @@ from torch import nn
 
 from enfa.training.settings.config import Config
 
-__all__ = ["as_numbers", "make_adam"]
+__all__ = ["as_numbers", "check_learnt", "make_adam"]
 
 
 def make_adam(config: Config, model: nn.Module, captured: bool) -> torch.optim.Adam:
@@ -19,6 +19,17 @@ def make_adam(config: Config, model: nn.Module, captured: bool) -> torch.optim.A
     # a rate that a captured step is to follow has to be a tensor from the start: schedulers then change it in place
     lr = torch.tensor(config.lr, device=learnt[0].device)
     return torch.optim.Adam(learnt, lr=lr, weight_decay=config.weight_decay, fused=True, capturable=True)
+
+
+def check_learnt(model: nn.Module, devices: int) -> None:
+    """Refuse a parameter that a step has no gradient of: processes that add up theirs wait for all of them."""
+    unused = [name for name, p in model.named_parameters() if p.requires_grad and p.grad is None]
+    if unused:
+        names = ", ".join(unused[:5]) + (f" and {len(unused) - 5} more" if len(unused) > 5 else "")
+        raise ValueError(
+            f"Expected every parameter to have a gradient with devices={devices}, got none for {names}: let forward use "
+            f"them, leave them out of the model, freeze them (requires_grad_(False)), or train with devices=1"
+        )
 
 
 def as_numbers(checkpoint: dict[str, Any]) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from enfa.graphs.names import Unnamed
 from enfa.locks import alone_in
 from enfa.training.disk import write_text
 from enfa.training.metrics import best_of, in_percent
@@ -34,6 +33,7 @@ class Summary:
     epoch: int | None  # the epoch whose mean over the folds is best, where that is the protocol
     notes: tuple[str, ...]
     percent: bool = True
+    validation: float | None = None  # mean of the scores that chose the epochs, where others are reported
 
     def __str__(self) -> str:
         digits = 1 if self.percent else 4
@@ -63,10 +63,8 @@ class Results:
     def load(cls, path: Path) -> Results:
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
-            config = Config.make(values["config"])
+            config = Config.filed(values["config"])
             records = [Record.from_dict({"config": values["config"], **run}) for run in values["runs"]]
-        except Unnamed as error:
-            raise Unnamed(f"{path}: {error}") from error
         except (json.JSONDecodeError, KeyError, TypeError, UnicodeDecodeError) as error:
             raise ValueError(f"{path} is no file of results ({type(error).__name__}: {error})") from error
         return cls(path, config, records)
@@ -111,15 +109,16 @@ class Results:
         if at_target:
             target = f"{100 * _target(self):g}%" if percent else f"{metric} {_target(self):g}"
             notes.append(f"{at_target} of {len(records)} runs stopped at the first epoch with {target}")
-        scores, epoch = [r.test for r in records], None
+        scores, epoch, factor = [r.test for r in records], None, 100 if percent else 1
+        validation: float | None = factor * float(np.mean([r.valid for r in records]))
         if any(score is None for score in scores):
             longest = max(r.epochs for r in records)
             # a run that stopped early keeps its last score
             curves = np.stack([np.pad(r.score, (0, longest - r.epochs), mode="edge") for r in records])
-            epoch = best_of(metric, curves.mean(0))
+            epoch, validation = best_of(metric, curves.mean(0)), None
             scores = list(curves[:, epoch])
-        values = (100 if percent else 1) * np.array(scores, dtype=np.float64)
-        return Summary(float(values.mean()), float(values.std()), len(records), epoch, tuple(notes), percent)
+        values = factor * np.array(scores, dtype=np.float64)
+        return Summary(float(values.mean()), float(values.std()), len(records), epoch, tuple(notes), percent, validation)
 
 
 def _target(results: Results) -> float:

@@ -7,7 +7,7 @@ from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import Any, Literal, get_type_hints
 
 from enfa.datasets.known import TU_NAMES, is_table, names
-from enfa.graphs.names import check_file_name, check_named
+from enfa.graphs.names import Unnamed, check_file_name, check_named
 from enfa.graphs.numbers import bytes_of, real, whole
 from enfa.nn.models.registry import MODELS, SHIPPED
 from enfa.training.settings.arguments import OWN_DEFAULT, default_of
@@ -224,6 +224,17 @@ class Config:
         if "dataset" not in values:
             raise ValueError("Expected a setting 'dataset', got none")
         return cls(**values)
+
+    @classmethod
+    def filed(cls, values: Mapping[str, Any]) -> Config:
+        """As results have it, which can be read without the file that defines their model: what was left to it stands there."""
+        try:
+            return cls.make(values)
+        except Unnamed:
+            made = cls.make({**values, "model": SHIPPED[0]})
+            for name in ("model", *OWN_DEFAULT):
+                object.__setattr__(made, name, values.get(name))
+            return made
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values only: goes into checkpoints and result files."""
