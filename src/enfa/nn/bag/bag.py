@@ -378,4 +378,5 @@ class Bag(Plan):
 def check_plan(given: Any) -> None:
     """Refuse what a model is given instead of a plan: graphs of PyG's, say."""
     if not isinstance(given, Bag):
-        raise TypeError(f"Expected a plan from enfa.make_plan or enfa.DataLoader, got {type(given).__name__}")
+        hint = ": compiled[:] is the plan of all its graphs" if hasattr(given, "program") else ""
+        raise TypeError(f"Expected a plan from enfa.make_plan or enfa.DataLoader, got {type(given).__name__}{hint}")
