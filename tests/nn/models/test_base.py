@@ -81,6 +81,22 @@ def test_an_argument_of_another_name(make: type) -> None:
         make(3, 8, 2, num_layer=3)
 
 
+class Popping(enfa.DSGNN):
+    def __init__(self, *args: int, **options: int) -> None:
+        self.more = options.pop("more")
+        super().__init__(*args, **options)
+
+
+class Plainly(enfa.DSGNN):
+    """Has no constructor of its own."""
+
+
+def test_arguments_of_models_of_one_s_own() -> None:
+    assert Popping(3, 4, 1, 2, more=7).more == 7
+    with pytest.raises(TypeError, match=r"^Expected an argument of Plainly to be .* got 'more'$"):
+        Plainly(3, 4, 1, 2, more=7)
+
+
 @pytest.mark.parametrize("model", [enfa.DSGNN(3, 4, 2, 2), enfa.lift(GIN(4, 4, 2, 2), pool="sum")], ids=["own", "lifted"])
 def test_runs_on_plans_only(model: nn.Module) -> None:
     graphs = random_graphs(2)

@@ -48,9 +48,9 @@ class Saved:
     _given: tuple[tuple[Any, ...], dict[str, Any]]
 
     def __new__(cls, *args: Any, **options: Any) -> Any:
-        takes = arguments(cls)
-        for name in options:
-            if name not in takes:
+        if cls.__init__.__module__.startswith("enfa."):  # constructors of others may take names that they do not list
+            takes = arguments(cls)
+            for name in options.keys() - takes.keys():
                 raise TypeError(str(unknown(f"an argument of {cls.__name__}", name, takes)))
         new = super().__new__(cls)
         new.__dict__["_given"] = (args, options)  # before nn.Module is there to keep it
