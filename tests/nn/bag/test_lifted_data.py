@@ -65,10 +65,11 @@ class Reads(Counted):
     [
         (lambda self, h, data: data.num_nodes, r"got 'num_nodes': global_add_pool\(torch.ones_like\(x.*\), batch\) counts"),
         (lambda self, h, data: data.pos, r"got 'pos': join what nodes have \(pos\) to x before compiling; .*bag.graph_attr"),
+        (lambda self, h, data: data.mark, "got 'mark': marks='argument' gives marks$"),
         (lambda self, h, data: self.pool(h, data.batch, dim_size=7), "got dim_size=7: leave dim_size away"),
         (lambda self, h, data: h * data.num_graphs, "mul"),
     ],
-    ids=["num_nodes", "pos", "dim_size", "num_graphs"],
+    ids=["num_nodes", "pos", "mark", "dim_size", "num_graphs"],
 )
 def test_what_data_have_not(read: Callable[..., Any], sentence: str) -> None:
     with pytest.raises((AttributeError, TypeError), match=sentence):

@@ -58,16 +58,18 @@ def lift(
     return Lifted(model, marks, pool, bag_pool, head, edges)
 
 
+_ELSEWHERE = {
+    "num_nodes": "global_add_pool(torch.ones_like(x[:, :1]), batch) counts nodes", "mark": "marks='argument' gives marks",
+    "pos": "join what nodes have (pos) to x before compiling; what graphs have as a whole is for models of your own on a bag "
+           "(bag.graph_attr)",
+}  # fmt: skip
+
+
 class _Data(SimpleNamespace):
     """What ``forward(data)`` gets."""
 
     def __getattr__(self, name: str) -> Any:
-        instead = (
-            "global_add_pool(torch.ones_like(x[:, :1]), batch) counts nodes"
-            if name == "num_nodes"
-            else "join what nodes have (pos) to x before compiling; what graphs have as a whole is for models of your own on a "
-            "bag (bag.graph_attr)"
-        )
+        instead = _ELSEWHERE.get(name, _ELSEWHERE["pos"])
         raise AttributeError(f"Expected one of {', '.join(vars(self))} of a lifted model's data, got {name!r}: {instead}")
 
 
