@@ -120,12 +120,21 @@ class Squeezes(Molecules):
         return super().forward(x.squeeze(), edge_index, edge_attr, batch, mark)
 
 
+class OneKind(Molecules):
+    """As scripts have it whose ``edge_attr`` is of shape [edges]."""
+
+    def __init__(self, marks: int) -> None:
+        super().__init__(marks)
+        self.bonds = nn.Embedding(3, WIDTH)  # type: ignore[assignment]
+
+
 @pytest.mark.parametrize(
     ("cls", "marks", "sentence"),
     [
         (Without, "concat", r"got categories: give marks='argument', .*\(mark\), where self.marks = nn.Linear\(1, channels\)"),
         (Without, "argument", "Expected Without to take an argument 'mark' for marks='argument', got forward.x, edge_index"),
         (Molecules, None, r"Molecules needs 'mark', but .* \(marks='argument' gives marks\)"),
+        (OneKind, "argument", r"GINEConv to end in a row .*, got Tensor: .*: embed edge_attr.squeeze\(-1\)$"),
         (Squeezes, "argument", r"squeeze along all axes .* name the axis, as x.squeeze\(-1\) does"),
     ],
 )  # fmt: skip
