@@ -89,7 +89,7 @@ def test_no_file_no_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ENFA_CODE", "")
     with pytest.raises(Unnamed, match=r"Expected the model to be one of ds, .*, got 'Plain'; one of your own needs the file"):
         MODELS["Plain"]
-    with pytest.raises(Unnamed, match=r"got 'Leaves'; one of your own needs the file that defines it: --code FILE"):
+    with pytest.raises(Unnamed, match=r"got 'Leaves'; one of your own needs .* --code FILE, .*; in Python, give it itself$"):
         policy_from("Leaves")
     with pytest.raises(Unnamed, match="Expected conv to be one of gin, gine, graphconv, gcn, got 'Gated'"):
         make_conv("Gated", 4, 8, 0, None)

@@ -153,6 +153,14 @@ def test_a_damaged_cache_file_is_to_be_deleted(tmp_path: Path) -> None:
     assert path.read_bytes() == whole
 
 
+def test_a_cache_that_is_another_file(tmp_path: Path) -> None:
+    """Without a suffix it is a file all the same, where it is one already."""
+    (tmp_path / "notes").write_text("mine")
+    with pytest.raises(CorruptFileError, match=r"notes: .*: give another cache, or delete it, if it is one that enfa has"):
+        enfa.compile(random_graphs(3, 5, seed=1), enfa.NodeMarking(), Chain(), tmp_path / "notes", progress=False)
+    assert (tmp_path / "notes").read_text() == "mine"
+
+
 def test_a_cache_that_cannot_be_written_is_refused_before_anything_is_compiled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

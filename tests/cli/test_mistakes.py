@@ -142,6 +142,10 @@ def test_settings_as_options(tmp_path: Path, write: Callable[..., Path]) -> None
         result = CliRunner().invoke(app, ["train", str(write()), option, "2"])
         text = " ".join(result.output.replace("│", " ").split())
         assert result.exit_code == 2 and said in text, text
+    result = CliRunner().invoke(app, ["train", str(write()), "--targets", "a"])
+    text = " ".join(result.output.replace("│", " ").split())
+    said = text.partition("No such option: --targets")[2]
+    assert "--target" in said and "--task" not in said and "setting" not in said, text
     assert "lr=VALUE" in CliRunner().invoke(app, ["sweep", str(write()), "--lr", "2"]).output
     result = CliRunner().invoke(app, ["inspect", str(tmp_path / "d.npz"), "--epochs", "2"])
     assert result.exit_code == 2 and "setting" not in result.output

@@ -35,6 +35,8 @@ INF = torch.full((EDGES, 2), float("inf"))
         (_good(edge_index=GOOD.edge_index.T), ValueError,
          rf"graph 1: Expected 'edge_index' of shape \[2, edges\], got \[{EDGES}, 2\]"),
         (_good(edge_index=GOOD.edge_index.flatten()), ValueError, rf"graph 1: .* got \[{2 * EDGES}\]"),
+        (_good(edge_index=None, adj_t=torch.eye(4).to_sparse()), TypeError,
+         "graph 1: Expected 'edge_index' to be a tensor, got 'adj_t' in its place: leave ToSparseTensor away"),
         (_good(edge_index=None), TypeError, "graph 1: Expected 'edge_index' to be a tensor, got NoneType"),
         (_good(edge_index=[[0], [1]]), TypeError, "graph 1: Expected 'edge_index' to be a tensor, got list"),
         (_good(x=NAN), ValueError, r"graph 1: Expected 'x' to be finite, got NaN or inf \(shape \[4, 2\]\)"),

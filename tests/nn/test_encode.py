@@ -53,7 +53,8 @@ def test_marks_stand_behind_the_features(channels: int | list[int]) -> None:
 @pytest.mark.parametrize(
     ("model", "data", "message"),
     [
-        (3, 2, "Expected node features with 3 float columns, got 2 columns of torch.float32$"),
+        (3, 2, "Expected node features with 3 float columns, got 2 columns .*: set in_channels=2; marks come on their own$"),
+        (3, 1, r"got 1 columns of torch.float32: set in_channels=1 \(x of shape \[n\] is one column, x\[:, None\]\); marks"),
         (3, [4, 4, 4], r"3 float columns, got 3 columns of torch.int64: .*\(x.float\(\)\), or give in_channels=\[number of"),
         ([4], 1, "Expected node features with 1 categorical columns, got 1 columns of torch.float32"),
         ([4, 4], [4], "Expected node features with 2 categorical columns, got 1 columns of torch.int64"),
@@ -68,7 +69,7 @@ def test_refuses_features_that_the_model_was_not_made_for(model: int | list[int]
 @pytest.mark.parametrize(
     ("model", "data", "message"),
     [
-        (3, 2, "Expected edge attributes with 3 float columns, got 2 columns of torch.float32"),
+        (3, 2, "Expected edge attributes with 3 float columns, got 2 columns of torch.float32: set edge_channels=2$"),
         ([4], 1, "Expected edge attributes with 1 categorical columns, got 1 columns of torch.float32"),
         ([2], [3], "Expected edge attributes column 0 to be below 2, got 2"),
         (2, [3, 3], r"2 columns of torch.int64: make them floats \(edge_attr.float\(\)\), or give edge_channels=\[number of"),

@@ -72,6 +72,7 @@ def test_another_layout_or_version(trained: tuple[Path, Path, bytes], refused: R
         return new
 
     refused({"state_dict": {}}, "is no checkpoint of enfa train")
+    refused(whole["state_dict"], "is no checkpoint of enfa train, but weights alone: make the model, and model.load")
     refused(changed(lambda c: c.pop("enfa")), "is no checkpoint of enfa train")
     refused(changed(lambda c: c.update(enfa=3)), "is no checkpoint of enfa train")
     for name in ("config", "problem", "curve", "seconds"):

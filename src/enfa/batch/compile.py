@@ -80,7 +80,7 @@ def compile_rows(
 def _path(cache: str | Path, key: dict[str, Any]) -> Path:
     """The file, or the one in a folder that is named after graphs, policy and program."""
     path = Path(cache)
-    if path.is_dir() or not path.suffix:
+    if path.is_dir() or not (path.suffix or path.is_file()):
         name = key["policy"], str(len(key["program"]["steps"])), key["fingerprint"][:12], key["digest"][:8]
         path = path / f"{'-'.join(name)}.enfa"
     return path

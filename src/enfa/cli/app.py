@@ -57,6 +57,10 @@ def _name_setting(error: Any) -> None:
     option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if option is None or context is None or not any(param.name in ("overrides", "configs") for param in context.command.params):
         return
+    meant = [opt for param in context.command.params for opt in param.opts if option == f"{opt}s"]
+    if meant:  # --targets is a setting, too
+        error.possibilities = meant
+        return
     from dataclasses import fields
 
     from enfa.training.settings.config import Config

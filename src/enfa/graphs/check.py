@@ -76,7 +76,10 @@ def _edges(data: Data, nodes: int, position: int) -> np.ndarray:
     edges = data.edge_index
     where = f"graph {position}: Expected 'edge_index'"
     if not isinstance(edges, Tensor):
-        raise TypeError(f"{where} to be a tensor, got {type(edges).__name__}")
+        got = type(edges).__name__
+        if edges is None and "adj_t" in data:
+            got = "'adj_t' in its place: leave ToSparseTensor away, or give it remove_edge_index=False"
+        raise TypeError(f"{where} to be a tensor, got {got}")
     if edges.dtype not in (torch.int64, torch.int32):
         raise TypeError(f"{where} to hold integer node numbers, got {edges.dtype} (shape {list(edges.shape)})")
     if edges.ndim != 2 or edges.shape[0] != 2:

@@ -29,7 +29,7 @@ def check_named(what: str, name: object, known: Iterable[str]) -> None:
         files = [Path(text).name for text in os.environ.get(VARIABLE, "").split(os.pathsep) if text]
         hint = f"{', '.join(files)} {'has' if len(files) == 1 else 'have'} no other"
         if not files:
-            hint = f"one of your own needs the file that defines it: --code FILE, or {VARIABLE}=FILE"
+            hint = f"one of your own needs the file that defines it: --code FILE, or {VARIABLE}=FILE; in Python, give it itself"
         raise Unnamed(f"{unknown(what, name, known)}; {hint}")
 
 

@@ -71,11 +71,14 @@ def _check(what: str, channels: int | Sequence[int], values: Tensor, largest: tu
     width = channels if isinstance(channels, int) else len(channels)
     kind = "float" if floats else "categorical"
     if values.is_floating_point() != floats or values.shape[1] != width:
-        ways = f": make them floats ({name}.float()), or give {given}=[number of categories, ...], one for each column"
-        raise ValueError(
-            f"Expected {what} with {width} {kind} columns, got {values.shape[1]} columns of {values.dtype}"
-            f"{ways if floats and not values.is_floating_point() else ''}"
-        )
+        hint = ""
+        if floats and values.is_floating_point():
+            hint = f": set {given}={values.shape[1]}"
+            hint += f" ({name} of shape [n] is one column, {name}[:, None])" if values.shape[1] == 1 else ""
+            hint += "; marks come on their own" if name == "x" else ""
+        elif floats:
+            hint = f": make them floats ({name}.float()), or give {given}=[number of categories, ...], one for each column"
+        raise ValueError(f"Expected {what} with {width} {kind} columns, got {values.shape[1]} columns of {values.dtype}{hint}")
     if not isinstance(channels, int):
         for column, (value, limit) in enumerate(zip(largest, channels)):
             if value >= limit:

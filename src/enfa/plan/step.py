@@ -138,7 +138,8 @@ class Program:
         found = self._numbers.get(step)
         if found is None:
             raise ValueError(
-                f"The model asks for a step that its plan does not hold: {step.kind}, {step}. Make a plan with this model. "
+                f"The model asks for a step that its plan does not hold: {step.kind}, {step}. Make a plan with this model; "
+                f"if this one was, its forward does something else from call to call, or in training than in evaluation. "
                 f"The plan holds:\n{self}"
             )
         return found

@@ -43,7 +43,9 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
                 reason = "it holds other things, or is a file of another kind"
             raise ValueError(f"{path} is damaged, or no checkpoint of plain tensors ({reason})") from error
     if not isinstance(checkpoint, dict) or not isinstance(checkpoint.get("enfa"), dict):
-        raise ValueError(f"{path} is no checkpoint of enfa train")
+        weights = isinstance(checkpoint, dict) and checkpoint and all(isinstance(t, torch.Tensor) for t in checkpoint.values())
+        alone = ", but weights alone: make the model, and model.load_state_dict(torch.load(...))" if weights else ""
+        raise ValueError(f"{path} is no checkpoint of enfa train{alone}")
     there = checkpoint["enfa"].get("format", 1)
     if there != FORMAT:
         raise ValueError(

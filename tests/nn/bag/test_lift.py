@@ -345,6 +345,13 @@ def test_the_model_is_left_as_it_was() -> None:
     assert [id(p) for p in lifted.parameters()] == [id(p) for p in model.parameters()]
 
 
+def test_weights_of_a_lifted_model_are_kept_by_other_means() -> None:
+    with pytest.raises(AttributeError, match=r"for save_pretrained, got a lifted one: .*torch.save\(model.state_dict"):
+        lift(Squared(4)).save_pretrained("x")
+    with pytest.raises(AttributeError, match="'Lifted' object has no attribute 'save'"):
+        lift(Squared(4)).save("x")
+
+
 def test_threads_run_one_model() -> None:
     policy = enfa.NodeMarking()
     model = _model(Attends, policy).eval()

@@ -11,7 +11,7 @@ import torch
 from bag_models import Context, Molecules, Net
 from torch import Tensor, nn
 from torch_geometric.data import Batch
-from torch_geometric.nn import GIN, GINConv
+from torch_geometric.nn import GCN, GIN, GINConv
 
 import enfa
 from enfa.testing import random_graphs
@@ -195,6 +195,15 @@ def test_pools_go_where_they_can() -> None:
         enfa.make_plan(GRAPHS, enfa.NodeMarking(), _To("pairs"))
     with pytest.raises(ValueError, match=r"^_Marking\(\) does not say which .*reads that \(bag.pool\(h, to='nodes'\)\): use"):
         enfa.make_plan(GRAPHS, _Marking(), _To("nodes"))
+
+
+@pytest.mark.parametrize("make", [lambda: enfa.DSGNN(3, 8, 2, 2), lambda: enfa.lift(GCN(4, 8, 2, 2), pool="sum")])
+def test_a_model_in_another_precision_than_its_plan(make: Any) -> None:
+    model, graphs = make(), random_graphs(3, 5)
+    plan, compiled = enfa.make_plan(graphs, enfa.NodeMarking(), model), enfa.compile(graphs, enfa.NodeMarking(), model)
+    for given in (plan, compiled[:2]):
+        with pytest.raises(RuntimeError, match=r"model and plan in one precision, .*float64 .*float32: make the plan"):
+            model.double()(given)
 
 
 def test_plans_are_not_joined_as_graphs_are() -> None:

@@ -62,7 +62,7 @@ def _to_source(i: int, o: int) -> nn.Module:
     [
         (_to_source, "Expected SAGEConv with flow='source_to_target', as messages are listed, got 'target_to_source'"),
         (lambda i, o: pyg.GATv2Conv((i, i), o, add_self_loops=False, dropout=0.2), "GATv2Conv has dropout=0.2 inside"),
-        (lambda i, o: pyg.TransformerConv((i, i), o, dropout=0.3), "TransformerConv has dropout=0.3 inside"),
+        (lambda i, o: pyg.TransformerConv((i, i), o, dropout=0.3), "TransformerConv .*: give dropout=0, and drop"),
         (lambda i, o: pyg.GINConv(pyg.MLP([i, o, o], dropout=0.5)), "MLP has dropout=0.5 inside"),
         (lambda i, o: pyg.GINConv(pyg.MLP([i, o, o], norm="graph_norm")), "GraphNorm takes statistics over rows"),
         (lambda i, o: _mlp(pyg.LayerNorm(o))(i, o), "LayerNorm takes statistics over rows"),

@@ -36,6 +36,22 @@ def _adam(model: nn.Module, device: str) -> torch.optim.Optimizer:
     return OPTIMISERS["adam"](model.parameters(), device)
 
 
+def test_what_a_step_is_not_made_of(compiled: Any) -> None:
+    model = small_model()
+    optimiser, loss = _adam(model, "cpu"), nn.CrossEntropyLoss()
+    for wrong, got in (((model, loss, optimiser), "CrossEntropyLoss, Adam"), ((model, optimiser, 0.1), "Adam, float")):
+        with pytest.raises(TypeError, match=rf"^Expected enfa.Step\(model, optimiser, loss\), got DSGNN, {got}$"):
+            enfa.Step(*wrong)
+
+
+def test_graphs_without_labels() -> None:
+    model = small_model()
+    plan = enfa.make_plan(graphs_for("gine", 1, 15)[:3], enfa.NodeMarking(), model)
+    plan.y = None
+    with pytest.raises(ValueError, match=r"Expected graphs with labels 'y' .*: set compiled.y = "):
+        enfa.Step(model, _adam(model, "cpu"), F.cross_entropy)(plan)
+
+
 OPTIONS: dict[str, dict[str, Any]] = {"plain": {}, "clipped": {"clip_norm": 0.5}, "mixed": {"autocast": torch.bfloat16}}
 
 

@@ -1,6 +1,7 @@
 import copy
 import math
 import re
+import warnings
 
 import pytest
 import torch
@@ -54,6 +55,46 @@ from enfa.testing import degenerate_graphs, random_graphs
 def test_refuses_nonsense(model: type, options: dict, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         model(**{"in_channels": 3, "hidden_channels": 4, "out_channels": 2, "num_layers": 2, **options})
+
+
+@pytest.mark.parametrize("model", [enfa.DSGNN, enfa.DSSGNN, enfa.ESAN, enfa.SSWLGNN, enfa.SUN, enfa.NGNN, enfa.GNNAK])
+def test_a_conv_without_the_edges_that_it_reads_is_refused_at_once(model: type) -> None:
+    """PyTorch warns of linears that read nothing."""
+    with warnings.catch_warnings(), pytest.raises(ValueError, match="Expected edge_channels for conv='gine'"):
+        warnings.simplefilter("error")
+        model(3, 4, 2, 2, conv="gine", mark_channels=1)
+
+
+@pytest.mark.parametrize(
+    "model", [enfa.DSGNN(3, 4, 2, 2), enfa.lift(GIN(4, 4, 2, 2), pool="sum"), enfa.GNNAK(3, 4, 2, 2, mark_channels=1)]
+)
+def test_a_compiled_dataset_is_no_plan(model: nn.Module) -> None:
+    compiled = enfa.compile(random_graphs(2), enfa.NodeMarking(), model, progress=False)
+    with pytest.raises(TypeError, match=r"got CompiledDataset: compiled\[:\] is the plan of all its graphs"):
+        model(compiled)
+    assert len(model(compiled[:])) == 2
+
+
+@pytest.mark.parametrize("make", [enfa.DSGNN, enfa.SUN, enfa.NGNN], ids=lambda cls: cls.__name__)
+def test_an_argument_of_another_name(make: type) -> None:
+    with pytest.raises(TypeError, match=f"^Expected an argument of {make.__name__} to be .* \\(did you mean 'num_layers'.\\)$"):
+        make(3, 8, 2, num_layer=3)
+
+
+class Popping(enfa.DSGNN):
+    def __init__(self, *args: int, **options: int) -> None:
+        self.more = options.pop("more")
+        super().__init__(*args, **options)
+
+
+class Plainly(enfa.DSGNN):
+    """Has no constructor of its own."""
+
+
+def test_arguments_of_models_of_one_s_own() -> None:
+    assert Popping(3, 4, 1, 2, more=7).more == 7
+    with pytest.raises(TypeError, match=r"^Expected an argument of Plainly to be .* got 'more'$"):
+        Plainly(3, 4, 1, 2, more=7)
 
 
 @pytest.mark.parametrize("model", [enfa.DSGNN(3, 4, 2, 2), enfa.lift(GIN(4, 4, 2, 2), pool="sum")], ids=["own", "lifted"])

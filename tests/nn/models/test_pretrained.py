@@ -89,7 +89,7 @@ def test_what_cannot_be_said_in_json_is_refused(tmp_path: Path) -> None:
     dropping.layers[0].dropout.p = 0.25
     rooted.readout, bent.head[1] = "root", torch.nn.GELU()
     for model, policy, message in [
-        (Own(3, 4, 1, 2), None, "Expected one of the models that enfa ships, to be saved by its name, got Own"),
+        (Own(3, 4, 1, 2), None, "Expected one of the models that enfa ships, .*, got Own: keep its weights with torch.save"),
         (trained(), Rings(), "Expected a policy that enfa ships, to be saved by its name, got Rings"),
         (changed, None, "the model, which was changed after it was made: Expected 'head.0.bias' of shape .12., got none"),
         (bounded, None, "the model, which was changed after it was made: Expected none as head.4, got Sigmoid$"),
@@ -138,7 +138,7 @@ def test_damage_is_refused_by_name(tmp_path: Path) -> None:
     for part in ("model", "arguments", "policy", "task", "weights"):
         refused(f"Expected '{part}' of the model, got 'none'", **{part: "gone"})
     refused("Expected the model to be one of ds, dss.*got 'dz'", model="dz")
-    refused("unexpected keyword argument 'depth'", arguments={**said["arguments"], "depth": 3})
+    refused("Expected an argument of .* to be one of in_channels, .*, got 'depth'", arguments={**said["arguments"], "depth": 3})
     refused("Expected the policy to be one of", policy={"name": "ego_net"})
     for name in ("../x.safetensors", "weights-0000000000000000.safetensors", "/etc/hosts"):
         refused("Expected a file of weights beside it", weights=name)

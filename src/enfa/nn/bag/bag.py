@@ -56,9 +56,16 @@ class Bag(Plan):
             """Of what there is not: an error that says what there is."""
             if name.startswith("__") or hasattr(type(self), name):  # a property that failed says why
                 return object.__getattribute__(self, name)
-            graphs = ": pass messages with bag.propagate(conv, h), or use enfa.lift(model) for a model that takes graphs"
-            error = unknown("what a model asks of a bag", name, (*READ, *VERBS))
-            raise AttributeError(f"{error}{graphs if name in ('edge_index', 'batch') else ''}")
+            error, hint = str(unknown("what a model asks of a bag", name, (*READ, *VERBS))), ""
+            attr = self.__dict__.get("graph_attr", {})
+            if name in attr:
+                hint = f": it is there as batch.graph_attr[{name!r}]"
+            elif name in ("edge_index", "batch", "ptr"):
+                hint = ": pass messages with bag.propagate(conv, h), or use enfa.lift(model) for a model that takes graphs"
+            elif "did you mean" not in error:
+                kept = ", ".join(attr) or "none"
+                hint = f"; of numbers that graphs have, batch.graph_attr has {kept}; batch.graph_ids says which graphs they are"
+            raise AttributeError(f"{error}{hint}")
 
     def _rows(self, value: Tensor, number: int) -> Rows:
         return Rows(value, self, number)
@@ -371,4 +378,5 @@ class Bag(Plan):
 def check_plan(given: Any) -> None:
     """Refuse what a model is given instead of a plan: graphs of PyG's, say."""
     if not isinstance(given, Bag):
-        raise TypeError(f"Expected a plan from enfa.make_plan or enfa.DataLoader, got {type(given).__name__}")
+        hint = ": compiled[:] is the plan of all its graphs" if hasattr(given, "program") else ""
+        raise TypeError(f"Expected a plan from enfa.make_plan or enfa.DataLoader, got {type(given).__name__}{hint}")

@@ -14,7 +14,7 @@ from enfa.nn.rowwise.rows import Rows
 if TYPE_CHECKING:
     from enfa.nn.bag.bag import Bag
 
-__all__ = ["NodeBatch", "Pool"]
+__all__ = ["GraphCount", "NodeBatch", "Pool", "check_count"]
 
 _HOW = {aggr.SumAggregation: "sum", aggr.MeanAggregation: "mean", aggr.MaxAggregation: "max"}
 
@@ -43,6 +43,16 @@ class NodeBatch(StandIn):
         return self.bag.spread(rows)
 
 
+class GraphCount:
+    """What a lifted model gets as ``data.num_graphs``: for pools to be given, and nothing else."""
+
+
+def check_count(name: str, given: Any) -> None:
+    """How many graphs a pool gives: as many as there are."""
+    if given is not None and not isinstance(given, GraphCount):
+        raise TypeError(f"Expected a pool of the graphs that there are, got {name}={given!r}: leave {name} away")
+
+
 class Pool(nn.Module):
     """A pool that is a module, for Rows."""
 
@@ -53,6 +63,7 @@ class Pool(nn.Module):
     def forward(self, x: Any, index: Any = None, ptr: Any = None, dim_size: Any = None, dim: int = -2, **more: Any) -> Any:
         if not isinstance(index, NodeBatch):
             return self.pool(x, index, ptr, dim_size, dim, **more)
+        check_count("dim_size", dim_size)
         pool: Any = self.pool
         if type(pool) in _HOW:
             return index.pooled(x, _HOW[type(pool)])

@@ -13,11 +13,12 @@ from torch_geometric.nn.models.basic_gnn import BasicGNN
 
 from enfa.graphs.names import unknown
 from enfa.nn.bag.bag import Bag, check_plan
-from enfa.nn.bag.batch import NodeBatch
+from enfa.nn.bag.batch import GraphCount, NodeBatch
 from enfa.nn.bag.edges import EdgeList
 from enfa.nn.bag.views import run_view
 from enfa.nn.cuda.captures import Captures
 from enfa.nn.ops.function import uncompiled
+from enfa.nn.rowwise.refusal import in_words_of_pyg
 from enfa.nn.rowwise.rows import Rows
 
 __all__ = ["Lifted", "lift"]
@@ -38,14 +39,15 @@ def lift(
 
         model = enfa.lift(torch_geometric.nn.GIN(3 + 1, 32, 4, 2), pool="sum")       # 3 features, and a mark
 
-    The model is one for graphs: ``forward(x, edge_index, ...)``, with ``edge_attr``, ``edge_weight`` and ``batch`` where it has
-    them, or ``forward(data)``. It is neither copied nor changed: the lifted model has its parameters.
+    The model is one for graphs: ``forward(x, edge_index, ...)``, with ``x_cat``, ``edge_attr``, ``edge_weight`` and ``batch``
+    where it has them, or ``forward(data)``. It is neither copied nor changed: the lifted model has its parameters.
 
     Args:
         model: convs of PyG's or of one's own, and a pool (``global_add_pool``, ``global_mean_pool``, ``global_max_pool``, or a
             module of ``torch_geometric.nn.aggr``).
         marks: what becomes of the policy's marks. ``"concat"``: further columns of x, so the model's input is that much wider;
-            ``"add"``: added to x; None: left out.
+            ``"add"``: added to x; ``"argument"``: the model gets them as ``mark`` (``data.mark``), [nodes, mark channels],
+            for models that embed categories: ``self.atoms(x) + self.marks(mark)``, with an ``nn.Linear``; None: left out.
         pool: for models that return a row for every node: ``"sum"``, ``"mean"`` or ``"max"`` of these.
         bag_pool: ``"sum"``, ``"mean"`` or ``"max"`` over the subgraphs of a graph.
         head: where what follows the model's own pool runs: on every ``"subgraph"``, whose outputs are then pooled, or on the
@@ -56,11 +58,19 @@ def lift(
     return Lifted(model, marks, pool, bag_pool, head, edges)
 
 
+_ELSEWHERE = {
+    "num_nodes": "global_add_pool(torch.ones_like(x[:, :1]), batch) counts nodes", "mark": "marks='argument' gives marks",
+    "pos": "join what nodes have (pos) to x before compiling; what graphs have as a whole is for models of your own on a bag "
+           "(bag.graph_attr)",
+}  # fmt: skip
+
+
 class _Data(SimpleNamespace):
     """What ``forward(data)`` gets."""
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"A lifted model's data have x, edge_index, edge_attr, edge_weight and batch, got {name!r}")
+        instead = _ELSEWHERE.get(name, _ELSEWHERE["pos"])
+        raise AttributeError(f"Expected one of {', '.join(vars(self))} of a lifted model's data, got {name!r}: {instead}")
 
 
 class Lifted(Captures):
@@ -73,7 +83,8 @@ class Lifted(Captures):
         if not isinstance(model, nn.Module):
             raise TypeError(f"Expected a torch.nn.Module to lift, got {type(model).__name__}")
         for name, value, allowed in (
-            ("marks", marks, ("concat", "add", None)), ("pool", pool, (*_POOLS, None)), ("bag_pool", bag_pool, _POOLS),
+            ("marks", marks, ("concat", "add", "argument", None)),
+            ("pool", pool, (*_POOLS, None)), ("bag_pool", bag_pool, _POOLS),
             ("head", head, ("subgraph", "graph")), ("edges", edges, ("edge_attr", "edge_weight", None)),
         ):  # fmt: skip
             if value not in allowed:
@@ -81,6 +92,14 @@ class Lifted(Captures):
         self.model = model
         self.marks, self.pool, self.bag_pool, self.head, self.edges = marks, pool, bag_pool, head, edges
         self._takes = _parameters(model)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "save_pretrained":
+            raise AttributeError(
+                "Expected a model that enfa ships for save_pretrained, got a lifted one: keep its weights with "
+                "torch.save(model.state_dict(), path), and read them with model.load_state_dict"
+            )
+        return super().__getattr__(name)
 
     def extra_repr(self) -> str:
         return ", ".join(f"{name}={getattr(self, name)!r}" for name in ("marks", "pool", "bag_pool", "head", "edges"))
@@ -93,6 +112,9 @@ class Lifted(Captures):
             out = run_view(self.model, **self._arguments(bag, batch))
         except RuntimeError as error:
             self._check_width(bag, error)
+            raise
+        except TypeError as error:
+            in_words_of_pyg(error)
             raise
         if isinstance(out, Rows) and out.kind == "pairs":
             if self.pool is None:
@@ -124,8 +146,12 @@ class Lifted(Captures):
 
     def _arguments(self, bag: Bag, batch: NodeBatch) -> dict[str, Any]:
         given: dict[str, Any] = {"x": self._features(bag), "edge_index": EdgeList.of(bag, 0)}
+        if self.marks == "argument":
+            given["mark"] = bag.mark
+        if bag.categories and (self._takes is None or "x_cat" in self._takes):
+            given["x_cat"] = bag.x_cat
         if self._takes is None:  # forward(data)
-            given |= {"batch": batch, "edge_attr": None, "edge_weight": None}
+            given |= {"batch": batch, "num_graphs": GraphCount(), "edge_attr": None, "edge_weight": None}
             if self.edges is not None and bag.edge_rows is not None:
                 given[self.edges] = self._edges(bag)
             return {"data": _Data(**given)}
@@ -133,10 +159,13 @@ class Lifted(Captures):
             given["batch"] = batch
         if self.edges in self._takes and bag.edge_rows is not None:
             given[self.edges] = self._edges(bag)
+        name, takes = type(self.model).__name__, ", ".join(self._takes)
+        if "mark" in given and "mark" not in self._takes:
+            raise TypeError(f"Expected {name} to take an argument 'mark' for marks='argument', got forward({takes})")
         missing = [name for name, needed in self._takes.items() if needed and name not in given]
         if missing:
-            name = type(self.model).__name__
-            raise TypeError(f"{name} needs {missing[0]!r}, but as a lifted model it gets {', '.join(given)} (see edges=)")
+            see = "marks='argument' gives marks" if missing[0] == "mark" else "see edges="
+            raise TypeError(f"{name} needs {missing[0]!r}, but as a lifted model it gets {', '.join(given)} ({see})")
         return given
 
     def _edges(self, bag: Bag) -> Rows:
@@ -149,13 +178,14 @@ class Lifted(Captures):
 
     def _features(self, bag: Bag) -> Any:
         x: Any = bag.x
-        if self.marks is None:
+        if self.marks in (None, "argument"):
             return x
         mark: Any = bag.mark
         if not x.is_floating_point():
             raise ValueError(
-                f"Expected features of floats for marks={self.marks!r}, got categories: embed them and the marks in a model of "
-                f"your own, or give marks=None for a policy that does not mark"
+                f"Expected features of floats for marks={self.marks!r}, got categories: give marks='argument', and the model "
+                f"takes the marks as an argument 'mark': self.embed(x) + self.marks(mark), where "
+                f"self.marks = nn.Linear({bag.mark_rows.shape[1]}, channels)"
             )
         if self.marks == "concat":
             return torch.cat([x, mark.to(x.dtype)], 1)
@@ -182,7 +212,7 @@ def _parameters(model: nn.Module) -> dict[str, bool] | None:
     if "x" not in takes or "edge_index" not in takes:
         raise TypeError(
             f"Expected a model with forward(x, edge_index, ...) or forward(data), got {type(model).__name__} with "
-            f"forward({', '.join(takes)})"
+            f"forward({', '.join(takes)}): rename its arguments, which are told by their names, or lift a module around it"
         )
     if isinstance(model, BasicGNN):  # it has both arguments, whether its convs read them or not
         unread = {"edge_attr": not model.supports_edge_attr, "edge_weight": not model.supports_edge_weight}

@@ -171,8 +171,10 @@ def pass_messages(conv: MessagePassing, view: MessagePassing, edges: Any, argume
         else:
             found = run(view, rounds.ends, rounds.sizes, plain)
     if not isinstance(found, Tensor) or found.ndim == 0 or len(found) != rounds.links.num_rows:
-        name = type(conv).__name__
-        raise TypeError(f"Expected the messages of {name} to end in a row for every node, got {type(found).__name__}")
+        name, got = type(conv).__name__, type(found).__name__
+        if any(isinstance(value, Rows) and value.number == EDGES and value.ndim > 2 for value in arguments.values()):
+            got += ": edge attributes have columns, which an embedding gives axes of their own: embed edge_attr.squeeze(-1)"
+        raise TypeError(f"Expected the messages of {name} to end in a row for every node, got {got}")
     return Rows(found, rounds.bag, rounds.number)
 
 

@@ -23,7 +23,7 @@ from enfa.graphs import GraphSet, check_graphs
 from enfa.graphs.attributes import GraphAttributes, graph_attributes
 from enfa.nn.bag.bag import Bag
 from enfa.nn.bag.one_graph import norms_of_one_graph
-from enfa.nn.convs.exact import check_norm
+from enfa.nn.convs.exact import check_called
 from enfa.nn.convs.widths import told_widths
 from enfa.nn.cuda.boxes import put_back
 from enfa.nn.rowwise.rows import Rows
@@ -250,12 +250,12 @@ def _parts(module: nn.Module) -> set[str]:
 
 @contextmanager
 def _checked_modules() -> Iterator[None]:
-    """Refuse norms per graph on Rows, and backward hooks of modules there: PyTorch runs none, as Rows are no tensors."""
+    """Refuse norms per graph, picked nodes, and backward hooks on Rows: PyTorch runs none, as Rows are no tensors."""
 
     def check(module: nn.Module, args: tuple[Any, ...]) -> None:
         if not any(isinstance(arg, Rows) for arg in args):
             return
-        check_norm(module)
+        check_called(module)
         if module._backward_hooks or module._backward_pre_hooks:
             raise TypeError(
                 f"{type(module).__name__} has a backward hook, but computes rows that stand for many: which ones, and so their "

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from torch_geometric import utils
 from torch_geometric.nn import global_add_pool, global_max_pool, global_mean_pool
 from torch_geometric.nn.conv import gcn_conv, rgcn_conv
 
-from enfa.nn.bag.batch import NodeBatch
+from enfa.nn.bag.batch import NodeBatch, check_count
 from enfa.nn.bag.edges import EdgeEnds, EdgeList, LinkValues, StandIn
 from enfa.nn.bag.rounds import Round
 from enfa.nn.rowwise.rows import EDGES, Rows
@@ -82,6 +82,14 @@ def add_self_loops(
     return looped, LinkValues(rows, getattr(edge_attr, "edges", True), True, make)
 
 
+@instead_of(utils.dropout_edge, utils.dropout_node, utils.dropout_path)
+def dropped(edge_index: EdgeList, *_: Any, **__: Any) -> NoReturn:
+    raise TypeError(
+        "Expected all edges of every subgraph, because copies that share rows would lose different ones, got a dropout of "
+        "edges, nodes or paths (dropout_edge, ...): drop between layers instead (F.dropout, torch.nn.Dropout)"
+    )
+
+
 @instead_of(gcn_conv.gcn_norm)
 def gcn_norm(
     edge_index: EdgeList,
@@ -135,15 +143,9 @@ def masked_edge_index(edge_index: EdgeList, edge_mask: Any) -> EdgeList:
     return edge_index.masked(edge_mask)
 
 
-def _no_number(name: str, given: Any) -> None:
-    """How many graphs a pool gives: as many as there are."""
-    if given is not None:
-        raise TypeError(f"Expected a pool of the graphs that there are, got {name}={given!r}: leave {name} away")
-
-
 def _pool(how: str) -> Callable[..., Any]:
     def pool(x: Any, batch: Any, size: Any = None) -> Any:
-        _no_number("size", size)
+        check_count("size", size)
         return batch.pooled(x, how)
 
     return pool
@@ -157,5 +159,5 @@ for _original, _how in ((global_add_pool, "sum"), (global_mean_pool, "mean"), (g
 def scatter(src: Any, index: Any, dim: int = 0, dim_size: Any = None, reduce: str = "sum") -> Any:
     if not isinstance(index, NodeBatch) or dim not in (0, -2):
         raise TypeError("Expected scatter to pool the nodes of each graph (scatter(x, batch, dim=0)), got other numbers")
-    _no_number("dim_size", dim_size)
+    check_count("dim_size", dim_size)
     return index.pooled(src, {"add": "sum"}.get(reduce, reduce))

@@ -11,7 +11,7 @@ from torch_geometric.nn import BatchNorm, GraphNorm, InstanceNorm, LayerNorm, ag
 
 from enfa.nn.ops.norm import CountedBatchNorm
 
-__all__ = ["AGGREGATIONS", "check_exact", "check_norm"]
+__all__ = ["AGGREGATIONS", "check_called", "check_exact"]
 
 # Functions of the multiset of messages, their gradients too. A maximum gives equal parts to all that attain it. Not among
 # them, for one: a quantile, whose gradient goes to whichever of several equal messages happens to be sorted first.
@@ -57,14 +57,20 @@ def check_exact(module: nn.Module) -> None:
         _check_random(part, name)
 
 
-def check_norm(module: nn.Module) -> None:
-    """Refuse a norm of each graph by itself that is called on Rows, which would say what it fails at, and not why."""
+def check_called(module: nn.Module) -> None:
+    """Refuse a norm of each graph by itself, and what picks nodes, on Rows: they would say what they fail at, not why."""
     whole = type(module) is LayerNorm and module.mode == "graph"
     if whole or type(module) in (GraphNorm, InstanceNorm, nn.InstanceNorm1d):
         name = type(module).__name__ + ("(mode='graph')" if whole else "")
         raise TypeError(
             f"Expected no norm with statistics per graph on Rows, which graphs share, got {name}: use torch.nn.BatchNorm1d, "
             f"whose statistics plans count, or torch.nn.LayerNorm"
+        )
+    if any(kind.__module__.startswith("torch_geometric.nn.pool.") for kind in type(module).__mro__):
+        raise TypeError(
+            f"Expected a model that keeps all nodes until it pools them, got {type(module).__name__}, which picks or merges "
+            f"some of each graph: weigh them in the pool instead (torch_geometric.nn.aggr.AttentionalAggregation; "
+            f"bag.pool(h, 'softmax', score=...))"
         )
 
 
@@ -91,6 +97,6 @@ def _check_random(part: nn.Module, name: str) -> None:
         rate = max((r for r in rates if isinstance(r, (int, float)) and not isinstance(r, bool)), default=0.0)
         if "drop" in key and rate > 0.0:
             raise ValueError(
-                f"{name} has {key}={rate} inside, which draws per copy of a row or message; use the model's "
-                f"dropout, or a torch.nn.Dropout in an nn.Sequential"
+                f"{name} has {key}={rate} inside, which draws per copy of a row or message: give {key}=0, and drop between "
+                f"layers (F.dropout, torch.nn.Dropout)"
             )

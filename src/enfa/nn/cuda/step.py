@@ -52,6 +52,9 @@ class Step(Graphed):
     ) -> None:
         self.parallel = model if isinstance(model, DistributedDataParallel) else None
         self._agreed = False
+        if not hasattr(optimiser, "param_groups") or not callable(loss):
+            got = ", ".join(type(given).__name__ for given in (model, optimiser, loss))
+            raise TypeError(f"Expected enfa.Step(model, optimiser, loss), got {got}")
         if self.parallel is not None and any(p._backward_hooks for p in model.parameters()):
             raise ValueError("Expected parameters without hooks for a step under DistributedDataParallel, got some with hooks")
         inner: Any = model if self.parallel is None else self.parallel.module
@@ -87,7 +90,11 @@ class Step(Graphed):
         """The loss."""
         with self.mixed(), aside(self.model, whole=True):
             out = self.model(plan)
-            assert plan.y is not None
+            if plan.y is None:
+                raise ValueError(
+                    "Expected graphs with labels 'y' for enfa.Step, got none: set compiled.y = ..., a tensor with a label for "
+                    "every graph"
+                )
             return self.loss(out, plan.y)
 
     def differentiated(self, plan: Plan) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from enfa.graphs.names import unknown
 from enfa.graphs.numbers import whole
 from enfa.nn.bag.bag import Bag, check_plan
-from enfa.nn.convs import Conv, make_conv
+from enfa.nn.convs import CONVS, Conv, make_conv
 from enfa.nn.convs.base import make_norm
 from enfa.nn.cuda.captures import Captures
 from enfa.nn.encode import EdgeEncoder, NodeEncoder
@@ -42,8 +42,8 @@ def check_sharing(share: str | None, dropout: float) -> None:
 
 
 def check_edges(first: Any, encoded: bool, conv: ConvLike, edge_channels: Any, edge_mark_channels: int = 0) -> None:
-    """Edge attributes that a conv does not read would be ignored. ``first``: one of the convs; ``encoded``: are there any."""
-    if not isinstance(first, Conv):  # of PyG: asked when messages are passed
+    """Edge attributes that a conv does not read would be ignored. ``first``: a conv, or its class; ``encoded``: are there?"""
+    if not issubclass(first if isinstance(first, type) else type(first), Conv):  # of PyG: asked when messages are passed
         return
     if not encoded and first.reads_edges:
         raise ValueError(
@@ -135,9 +135,11 @@ class SubgraphGNN(Saved, Captures):
         edges = self.encoders[1](0 if edge_channels is None else edge_channels, hidden, edge_mark_channels)
         self.edge_encoder = edges if edges.out_channels else None
         rest = (conv, edges.out_channels, norm, dropout, independent_dropout, residual)
+        reading = self.edge_encoder is not None, conv, edge_channels, edge_mark_channels
+        check_edges(CONVS.get(str(conv)), *reading)  # before any are made, of which PyTorch warns if they read nothing
         widths = [self.encoder.out_channels, *[hidden] * (num_layers - 1)]
         self.layers = nn.ModuleList(self.layer(width, hidden, *rest) for width in widths)
-        check_edges(self.layers[0].conv, self.edge_encoder is not None, conv, edge_channels, edge_mark_channels)
+        check_edges(self.layers[0].conv, *reading)
         pooled = hidden * (num_layers if jk == "concat" else 1)
         pooled += self.encoder.out_channels if self.jk_input and jk == "concat" else 0
         self.subgraph_mlp = self.make_subgraph_mlp(pooled, hidden, norm)

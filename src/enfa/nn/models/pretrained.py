@@ -22,7 +22,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from enfa.atomic import write_atomically
 from enfa.edits import Policy, policy_from
 from enfa.edits.policies import POLICIES
-from enfa.graphs.names import check_named
+from enfa.graphs.names import check_named, unknown
 from enfa.nn.models.arguments import arguments, without_defaults
 from enfa.own_code import code_of, tell_changed
 
@@ -48,6 +48,10 @@ class Saved:
     _given: tuple[tuple[Any, ...], dict[str, Any]]
 
     def __new__(cls, *args: Any, **options: Any) -> Any:
+        if cls.__init__.__module__.startswith("enfa."):  # constructors of others may take names that they do not list
+            takes = arguments(cls)
+            for name in options.keys() - takes.keys():
+                raise TypeError(str(unknown(f"an argument of {cls.__name__}", name, takes)))
         new = super().__new__(cls)
         new.__dict__["_given"] = (args, options)  # before nn.Module is there to keep it
         return new
@@ -129,7 +133,10 @@ def _name_of(model: nn.Module) -> str:
     for name, cls in MODELS.items():
         if type(model) is cls:
             return name
-    raise ValueError(f"Expected one of the models that enfa ships, to be saved by its name, got {type(model).__name__}")
+    raise ValueError(
+        f"Expected one of the models that enfa ships, to be saved by its name, got {type(model).__name__}: "
+        f"keep its weights with torch.save(model.state_dict(), path)"
+    )
 
 
 def _plain(what: str, value: Any) -> Any:

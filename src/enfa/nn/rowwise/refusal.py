@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["check_devices", "check_gradients", "name_of", "refuse"]
+__all__ = ["check_devices", "check_gradients", "check_precision", "in_words_of_pyg", "name_of", "refuse"]
 
 _POOL = "use bag.pool(h, {!r}) over nodes or subgraphs, or dim=-1 over channels"
 _OUT = "bag.pool and bag.each give ordinary tensors"
@@ -28,9 +28,29 @@ _INSTEAD = {
     **dict.fromkeys(["item", "tolist", "numpy", "array", "float", "int", "bool", "iteration", "len", "copy", "dlpack"], _OUT),
     **dict.fromkeys(["alpha_dropout", "feature_dropout", "dropout_", "dropout1d", "rrelu", "bernoulli", "rand_like"], _DROP),
     **dict.fromkeys(["matmul", "mm", "rmatmul", "linear"], _MATRIX),
+    "squeeze": "name the axis, as x.squeeze(-1) does",
     "instance_norm": "use torch.nn.LayerNorm, or torch.nn.BatchNorm1d, which is counted",
     "forward": "take a module as it is, not scripted or traced",
 }  # fmt: skip
+# Lifted models have no bag: what its verbs are for them.
+_OF_PYG = {
+    **{f"bag.pool(h, {how!r}) over nodes or subgraphs": f"global_{name}_pool(x, batch)"
+       for how, name in (("sum", "add"), ("mean", "mean"), ("max", "max"))},
+    _LOOK: "weigh rows in the pool (torch_geometric.nn.aggr.AttentionalAggregation)",
+    _OUT: "lifted with head='graph' it has ordinary tensors behind its pool",
+    "bag.spread brings other rows to this table": "pooled[batch] brings what was pooled to its nodes",
+    "(bag.spread brings nodes and subgraphs to pairs)": "(pooled[batch] brings what was pooled to its nodes)",
+    "; bag.spread brings [graphs, channels] to pairs": "", " bag.root and bag.diagonal pick rows,": "",
+    "(bag.pool)": "(global_add_pool(x, batch))", "bag.pool(h, 'mean') for a mean": "global_mean_pool(x, batch) for a mean",
+    "(bag.propagate)": "(by a conv)", "bag.x, bag.mark": "x, edge_attr",
+    "; bag.pool(h, 'softmax', score=...)": "", "before or after bag.propagate": "before or after the conv",
+}  # fmt: skip
+
+
+def in_words_of_pyg(error: TypeError) -> None:
+    """What was advised to a model on a bag, as a lifted model has it."""
+    for words, others in _OF_PYG.items():
+        error.args = tuple(arg.replace(words, others) if isinstance(arg, str) else arg for arg in error.args)
 
 
 def name_of(func: Any) -> str:
@@ -55,6 +75,16 @@ def check_devices(plan: torch.device, tensors: Iterable[Any]) -> None:
                 f"Expected model and plan on one device, got the model on {tensor.device} and the plan on {plan}: use "
                 f"plan.to({str(tensor.device)!r})"
             )
+
+
+def check_precision(plan: torch.dtype, tensors: Iterable[Any], error: RuntimeError) -> None:
+    """Whether what failed are weights of another precision than the plan's, such as those of a model made double since."""
+    for tensor in tensors if plan.is_floating_point and "dtype" in str(error) else ():
+        if isinstance(tensor, Tensor) and tensor.is_floating_point() and tensor.dtype != plan:
+            raise RuntimeError(
+                f"Expected model and plan in one precision, got the model in {tensor.dtype} and the plan in {plan}: make the "
+                f"plan with the model as it is now (after model.double(), say)"
+            ) from error
 
 
 def check_gradients() -> None:

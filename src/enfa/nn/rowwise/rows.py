@@ -17,7 +17,7 @@ from weakref import ref
 import torch
 from torch import Tensor
 
-from enfa.nn.rowwise.refusal import check_devices, check_gradients, refuse
+from enfa.nn.rowwise.refusal import check_devices, check_gradients, check_precision, refuse
 from enfa.nn.rowwise.sharing import MAY_SHARE, note_sharing
 
 if TYPE_CHECKING:
@@ -197,9 +197,10 @@ class Rows:
             raise refuse(func, "with out= writes into a tensor", "leave out= away")
         try:
             result = handler(func, name, args, kwargs)
-        except RuntimeError:
+        except RuntimeError as error:
             for rows in (arg for arg in args if isinstance(arg, Rows)):
                 check_devices(rows.device, (*args, *kwargs.values()))
+                check_precision(rows.dtype, (*args, *kwargs.values()), error)
             raise
         if name in MAY_SHARE:
             note_sharing(args[0] if args else kwargs.get("input"), result)

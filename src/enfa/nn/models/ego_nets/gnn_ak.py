@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from enfa.graphs.numbers import whole
-from enfa.nn.bag.bag import Bag
-from enfa.nn.convs import make_conv
+from enfa.nn.bag.bag import Bag, check_plan
+from enfa.nn.convs import CONVS, make_conv
 from enfa.nn.convs.base import make_norm
 from enfa.nn.cuda.captures import Captures
 from enfa.nn.encode import EdgeEncoder, NodeEncoder
@@ -94,14 +94,17 @@ class GNNAK(Saved, Captures):
         self.embed = nn.Linear(self.encoder.out_channels - self.marks, hidden)
         edges = EdgeEncoder(0 if edge_channels is None else edge_channels, hidden, 0)
         self.edge_encoder = edges if edges.out_channels else None
+        reading = self.edge_encoder is not None, conv, edge_channels
+        check_edges(CONVS.get(str(conv)), *reading)
         rest = hops, self.marks, inner, conv, edges.out_channels, norm, dropout, pool
         self.layers = nn.ModuleList(Kernel(hidden, *rest) for _ in range(num_layers))
-        check_edges(self.layers[0].inner[0].conv, self.edge_encoder is not None, conv, edge_channels)  # type: ignore[union-attr, index]
+        check_edges(self.layers[0].inner[0].conv, *reading)  # type: ignore[union-attr, index]
         self.dropout = nn.Dropout(dropout)
         self.head = nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU(), nn.Dropout(dropout), nn.Linear(hidden, out_channels))
 
     @uncompiled
     def forward(self, bag: Bag) -> Tensor:
+        check_plan(bag)
         edge = None if self.edge_encoder is None else self.edge_encoder(bag)
         start: Any = self.encoder(bag)
         h = self.embed(start[:, : -self.marks])  # of pairs, but the same in all subgraphs
