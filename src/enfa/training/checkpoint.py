@@ -111,7 +111,12 @@ def load(path: str | Path) -> nn.Module:
     """A model from a folder that ``model.save_pretrained`` has written, or from a checkpoint of ``enfa train``, or its folder.
 
     It is in evaluation mode. ``model.policy`` is the policy that it is for, and ``model.task`` what ``enfa train`` knows of its
-    outputs; None, where they were not saved with it.
+    outputs; None, where they were not saved with it. The outputs of what ``enfa train`` has trained are logits, of classes and
+    of yes/no tasks, and numbers less their mean, in deviations, where it has standardised them. In probabilities and in the
+    units of the data::
+
+        model = enfa.load("runs/mine/fold-0-seed-0")
+        enfa.training.predictions(model, model(enfa.make_plan(graphs, model.policy, model)))
     """
     path = one_model(path)
     return load_pretrained(path) if path.is_dir() else load_model(path)[0]
