@@ -15,6 +15,7 @@ from enfa.training.metrics import in_units
 from enfa.training.problem import Problem
 from enfa.training.settings.code import tell_changed_code
 from enfa.training.settings.config import Config
+from enfa.training.settings.words import in_words
 from enfa.training.start.fits import check_weights, config_of, version_of
 from enfa.training.trained.members import one_model
 
@@ -133,10 +134,7 @@ def trained_on(path: str | Path) -> str:
         return str(model.task.get("trained_on", "trained by enfa train"))
     checkpoint = load_checkpoint(path)
     config, curve = config_of(checkpoint), checkpoint["enfa"]["curve"]
-    parameters = ", ".join(f"{name}={value}" for name, value in config.policy_params.items())
-    policy = f"{config.policy}({parameters})" if parameters else config.policy
-    line = f"trained on {config.dataset} (fold {config.fold}, seed {config.seed}) with {policy}, {config.model}"
-    line += "" if config.conv is None else f", {config.conv}"
+    line = f"trained on {in_words(config)}"
     if not curve:
         return f"{line}; saved before its first epoch ended"
     problem, score = Problem(**checkpoint["enfa"]["problem"]), curve[-1]["score"]

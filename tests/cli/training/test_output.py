@@ -56,3 +56,4 @@ def test_marks_that_a_model_of_one_s_own_does_not_read_are_told_in_a_line(paths:
     _, errors = _enfa("train", *paths, "epochs=1", "--code", str(tmp_path / "no_mark.py"), "model=NoMark").communicate()
     told = [line for line in errors.splitlines() if "only marks nodes, and NoMark does not read the marks" in line]
     assert len(told) == 1 and told[0].startswith("Warning: NodeMarking(")
+    assert errors.splitlines()[0] == f"training on {paths[0]} (fold 0, seed 0) with node_marking, NoMark"
