@@ -247,3 +247,14 @@ def test_an_option_without_its_file() -> None:
     assert result.exit_code == 2 and "'--code' requires an argument" in result.stderr
     result = CliRunner().invoke(app, ["table", "nowhere", "--", "--code", "no.py"])  # no option there
     assert result.exit_code == 2 and "no.py" in result.stderr
+
+
+@pytest.mark.parametrize("named", ["model=Plain", "policy=Leaves", "conv=Gated", None])
+def test_a_file_of_which_nothing_is_named_is_told_of(named: str | None, tmp_path: Path) -> None:
+    """What was trained was another model than was meant."""
+    (tmp_path / "c.yaml").write_text("dataset: none.npz\njk: null\n" if named == "model=Plain" else "dataset: none.npz\n")
+    result = CliRunner().invoke(app, ["train", str(tmp_path / "c.yaml"), f"out={tmp_path}", *filter(None, [named])])
+    said = [line for line in result.stderr.splitlines() if line.startswith("--code defines Across, Attends, ")]
+    assert result.exit_code == 2 and len(said) == (named is None)
+    if named is None:
+        assert said[0].endswith("policy=NAME: the model is ds, of the package, with node_marking")

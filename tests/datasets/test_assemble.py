@@ -1,3 +1,4 @@
+import warnings
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,16 @@ def test_reads_off_the_data_what_is_not_given() -> None:
     assert (toy.task, toy.metric, toy.num_outputs) == ("multiclass", "accuracy", 2)
     assert toy.labels.tolist() == [1, 0], "classes are numbered in the order of their values"
     assert (toy.in_channels, toy.edge_channels) == ([3, 5], 1)
+
+
+def test_one_class_is_told_of_where_nothing_says_that_there_are_more() -> None:
+    """It has one output, of which a model would learn nothing; another list of graphs may have others."""
+    told = r"^toy: all labels are of one class, 3, so there is nothing to learn: give num_outputs=N, and classes from 0"
+    with pytest.warns(UserWarning, match=told):
+        assert assemble("toy", flat(CATEGORIES), np.array([3, 3])).num_outputs == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert assemble("toy", flat(CATEGORIES), np.array([1, 1]), num_outputs=2).labels.tolist() == [1, 1]
 
 
 def test_two_dimensional_labels_are_tasks() -> None:

@@ -206,3 +206,8 @@ def test_a_score_that_was_chosen_on_the_test_fold_says_so(config_file: Write, va
     path = config_file(validation=validation, epochs=1)
     result = CliRunner().invoke(app, ["train", str(path), "--no-progress"])
     assert result.exit_code == 0 and ("on the test fold: chosen there, it flatters" in " ".join(result.output.split())) == says
+    folder = folder_of(read_config(path))
+    for more, also in (([], says), (["--part", "valid"], False), (["--checkpoint", str(folder / LAST)], False)):
+        result = CliRunner().invoke(app, ["test", str(path), *more, "--no-progress"])
+        assert result.exit_code == 0, result.output
+        assert ("the epoch was chosen on this fold, which flatters (validation=next does not)" in result.output) == also

@@ -1,5 +1,6 @@
 """From flat arrays to a benchmark: what the labels are, and how many categories the columns have."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -52,6 +53,12 @@ def assemble(
     called = None
     if task == "multiclass" and num_outputs is None:
         called = tuple(str(value) for value in np.unique(y).tolist())
+        if outputs == 1:
+            warnings.warn(
+                f"{flat.source}: all labels are of one class, {called[0]}, so there is nothing to learn: give num_outputs=N, "
+                f"and classes from 0 to N - 1, where other data have more",
+                stacklevel=3,
+            )
         called = None if called == tuple(map(str, range(outputs))) else called
     edge_kinds = None
     if flat.edge_attr is not None:

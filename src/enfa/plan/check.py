@@ -5,7 +5,7 @@ from enfa.graphs import GraphSet
 from enfa.graphs.names import unknown
 from enfa.plan.step import Program, Step
 
-__all__ = ["KINDS", "check_kind", "check_program", "check_step"]
+__all__ = ["KINDS", "check_kind", "check_program", "check_step", "reads_roots"]
 
 KINDS = ("full", "ego", "distinct")
 
@@ -16,11 +16,16 @@ def check_kind(kind: str) -> str:
     return kind
 
 
+def reads_roots(step: Step) -> str:
+    """The verb, where a step reads which node each subgraph is about."""
+    if (step.op, step.kind) == ("pool", "nodes"):
+        return "bag.pool(h, to='nodes')"
+    return "along='subgraphs'" if step.along == "subgraphs" else f"bag.{step.op}" if step.op in ("root", "diagonal") else ""
+
+
 def check_step(step: Step, graphs: GraphSet, edits: Edits, policy: str) -> None:
     """``policy``: what to call it in an error."""
-    verb = "along='subgraphs'" if step.along == "subgraphs" else f"bag.{step.op}" if step.op in ("root", "diagonal") else ""
-    if (step.op, step.kind) == ("pool", "nodes"):
-        verb = "bag.pool(h, to='nodes')"
+    verb = reads_roots(step)
     if verb and edits.root is None:
         raise ValueError(
             f"{policy} does not say which node each subgraph is about, but the model reads that ({verb}): use a policy with "

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from enfa.training.run import evaluate, fit
     from enfa.training.settings.config import Config
     from enfa.training.settings.files import read_config
+    from enfa.training.trained.predictions import predictions
 else:
     __getattr__, __dir__ = lazily(__name__, {
         "enfa.training.build": "make_model make_policy open_benchmark",
@@ -17,6 +18,9 @@ else:
         "enfa.training.run": "evaluate fit",
         "enfa.training.settings.config": "Config",
         "enfa.training.settings.files": "read_config",
+        "enfa.training.trained.predictions": "predictions",
     })  # fmt: skip
 
-__all__ = ["Config", "evaluate", "fit", "load_model", "make_model", "make_policy", "open_benchmark", "read_config"]
+__all__ = [
+    "Config", "evaluate", "fit", "load_model", "make_model", "make_policy", "open_benchmark", "predictions", "read_config",
+]  # fmt: skip

@@ -15,6 +15,7 @@ from enfa.training.metrics import in_units
 from enfa.training.problem import Problem
 from enfa.training.settings.code import tell_changed_code
 from enfa.training.settings.config import Config
+from enfa.training.settings.words import in_words
 from enfa.training.start.fits import check_weights, config_of, version_of
 from enfa.training.trained.members import one_model
 
@@ -113,7 +114,12 @@ def load(path: str | Path) -> nn.Module:
     """A model from a folder that ``model.save_pretrained`` has written, or from a checkpoint of ``enfa train``, or its folder.
 
     It is in evaluation mode. ``model.policy`` is the policy that it is for, and ``model.task`` what ``enfa train`` knows of its
-    outputs; None, where they were not saved with it.
+    outputs; None, where they were not saved with it. The outputs of what ``enfa train`` has trained are logits, of classes and
+    of yes/no tasks, and numbers less their mean, in deviations, where it has standardised them. In probabilities and in the
+    units of the data::
+
+        model = enfa.load("runs/mine/fold-0-seed-0")
+        enfa.training.predictions(model, model(enfa.make_plan(graphs, model.policy, model)))
     """
     path = one_model(path)
     return load_pretrained(path) if path.is_dir() else load_model(path)[0]
@@ -130,10 +136,7 @@ def trained_on(path: str | Path) -> str:
         return str(model.task.get("trained_on", "trained by enfa train"))
     checkpoint = load_checkpoint(path)
     config, curve = config_of(checkpoint), checkpoint["enfa"]["curve"]
-    parameters = ", ".join(f"{name}={value}" for name, value in config.policy_params.items())
-    policy = f"{config.policy}({parameters})" if parameters else config.policy
-    line = f"trained on {config.dataset} (fold {config.fold}, seed {config.seed}) with {policy}, {config.model}"
-    line += "" if config.conv is None else f", {config.conv}"
+    line = f"trained on {in_words(config)}"
     if not curve:
         return f"{line}; saved before its first epoch ended"
     problem, score = Problem(**checkpoint["enfa"]["problem"]), curve[-1]["score"]

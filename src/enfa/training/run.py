@@ -30,7 +30,7 @@ from enfa.training.start.prepare import across_devices, prepare
 from enfa.training.start.unread import tell_unlearnt, tell_unread
 from enfa.training.trained.members import one_model
 
-__all__ = ["evaluate", "fit", "fit_few"]
+__all__ = ["evaluate", "fit", "fit_few", "scored"]
 
 
 @contextmanager
@@ -139,6 +139,13 @@ def fit_few(config: Config, data: Benchmark) -> None:
 
 def evaluate(config: Config, checkpoint: str | Path | None = None, part: str = "test", progress: bool = True) -> float:
     """The score of a checkpoint (by default the run's best) on one part of the split."""
+    return scored(config, checkpoint, part, progress)[0]
+
+
+def scored(
+    config: Config, checkpoint: str | Path | None = None, part: str = "test", progress: bool = True
+) -> tuple[float, bool]:
+    """The same, and whether the checkpoint was chosen by its scores on that part though it is the one to test on."""
     path = folder_of(config) / BEST if checkpoint is None else one_model(checkpoint)
     found = load_checkpoint(path)
     before, now = found["enfa"].get("data"), fingerprint(config)
@@ -158,4 +165,4 @@ def evaluate(config: Config, checkpoint: str | Path | None = None, part: str = "
     with quietly():
         trainer = tester_of(config, progress)
         scores = trainer.test(run.module, run.batches, ckpt_path=str(path), weights_only=True, verbose=False)
-    return float(scores[0]["test/score"])
+    return float(scores[0]["test/score"]), run.validates_on_test and part == "test" and Path(path).name != LAST

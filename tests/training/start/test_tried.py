@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from enfa.testing import random_graphs
 from enfa.training import fit, read_config
 from enfa.training.models import build_model
-from enfa.training.start.tried import NODES, _few, check_same_rows
+from enfa.training.start.tried import NODES, check_same_rows, few
 
 Write = Callable[..., Path]
 MODEL = {"num_layers": 4, "hidden_channels": 32, "jk": None, "epochs": 1}  # of which it has no settings
@@ -90,9 +90,9 @@ def test_of_large_graphs_a_piece_is_tried() -> None:
     bare = Data(x=torch.zeros(100, 1), edge_index=torch.zeros(2, 0, dtype=torch.long))
     apart = Data(x=torch.zeros(100, 1), edge_index=torch.tensor([[7], [50]]))
     small = random_graphs(9, nodes=20)
-    assert [graph.num_nodes for graph in _few([large, *small])] == sorted(graph.num_nodes for graph in small)[-3:]
-    piece, of_bare, of_apart = _few([large, bare, apart])
+    assert [graph.num_nodes for graph in few([large, *small])] == sorted(graph.num_nodes for graph in small)[-3:]
+    piece, of_bare, of_apart = few([large, bare, apart])
     assert piece.num_nodes == of_bare.num_nodes == NODES and piece.num_edges == NODES - 1 and of_apart.num_edges == 1
     loop = Data(x=torch.zeros(100, 1), edge_index=torch.tensor([[3, 3], [3, 4]]))  # which has one node at both of its ends
-    assert _few([loop])[0].num_nodes == 2
-    assert len(_few([large])) == 1 and len(_few([small[0], large, large, large])) == 3
+    assert few([loop])[0].num_nodes == 2
+    assert len(few([large])) == 1 and len(few([small[0], large, large, large])) == 3

@@ -14,6 +14,7 @@ from enfa.batch.shards.manifest import Manifest, Shard
 from enfa.batch.shards.stream import Block
 from enfa.edits import Edits, Policy
 from enfa.edits.check import edits_by
+from enfa.edits.own import warn_of_own
 from enfa.plan.check import check_program
 from enfa.plan.rows.ending import check_unshared, end_of_sharing
 from enfa.plan.step import Program
@@ -59,6 +60,7 @@ class Agreed:
         """Decided on the first shard; ``unshared`` as in :func:`enfa.compile`, where "auto" looks at a sample of its graphs."""
         edits = edits_by(policy, first.graphs)
         check_program(program, first.graphs, edits, repr(policy))
+        warn_of_own(policy, first.graphs, edits)
         if kind == "distinct":
             apart = end_of_sharing(first.graphs, edits, program) if unshared == "auto" else unshared
             program = check_unshared(replace(program, unshared=apart))  # type: ignore[arg-type]

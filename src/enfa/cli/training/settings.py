@@ -5,9 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
+from enfa.training.settings.code import unused_code
 from enfa.training.settings.config import Config, settings
 from enfa.training.settings.early import check_early
 from enfa.training.settings.files import read_config
+from enfa.training.settings.folder import started_by_another
 
 __all__ = ["EPILOG", "config_of", "file_of_run"]
 
@@ -33,5 +37,8 @@ def file_of_run(path: Path) -> Path:
 def config_of(path: Path, overrides: list[str] | None, **options: Any) -> Config:
     """The settings of a run, of which all that can be is checked before PyTorch is imported."""
     config = read_config(path, overrides or [], **options)
+    unused = None if started_by_another() else unused_code(config)
+    if unused is not None:
+        Console(stderr=True).print(unused, markup=False, highlight=False, soft_wrap=True)
     check_early(config)
     return config

@@ -45,14 +45,15 @@ def test(
     import_training()
     from enfa.training.checkpoint import load_checkpoint  # and PyTorch, which no mistake above had to wait for
     from enfa.training.metrics import in_units
-    from enfa.training.run import evaluate
+    from enfa.training.run import scored
     from enfa.training.trained.members import one_model
 
     path = folder_of(settings) / BEST if checkpoint is None else one_model(checkpoint)
-    score = evaluate(settings, path, part, progress)
+    score, chosen = scored(settings, path, part, progress)
     of = load_checkpoint(path)["enfa"]["problem"]
     units = in_units(of["metric"], of.get("std"), of.get("targets"))(score)
     if checkpoint is None and (path.parents[1] / MEMBERS).is_file():
         other = f"{path.parent.name} is one of the ensemble {path.parents[1]}: seed=N or --checkpoint chooses another."
         Console(stderr=True).print(other, markup=False, soft_wrap=True)
-    Console().print(f"{part} score: {of['metric']} {score:.6f}{units}", markup=False, soft_wrap=True)
+    flatters = "; the epoch was chosen on this fold, which flatters (validation=next does not)" if chosen else ""
+    Console().print(f"{part} score: {of['metric']} {score:.6f}{units}{flatters}", markup=False, soft_wrap=True)

@@ -15,8 +15,9 @@ from enfa.cli.training.settings import EPILOG, config_of, file_of_run
 from enfa.cli.training.telling import Telling, outlast_readers
 from enfa.graphs.names import unknown
 from enfa.training.results.parts import Parts
-from enfa.training.settings.folder import LAST, check_place, check_places, folder_of
+from enfa.training.settings.folder import LAST, check_place, check_places, folder_of, started_by_another
 from enfa.training.settings.kernels import GPU, groups_of
+from enfa.training.settings.words import in_words
 
 if TYPE_CHECKING:
     from enfa.training.results.record import Record
@@ -83,6 +84,8 @@ def train(
     groups = groups_of(settings)
     begin(*groups)  # the settings are right: what has to be compiled for them is, while PyTorch is imported
     telling = Telling(Console(stderr=True))
+    if progress and not started_by_another():
+        telling.console.print(f"training on {in_words(settings)}", markup=False, highlight=False, soft_wrap=True)
     parts = Parts(telling if progress else None)
     try:
         with parts.timed("import"):  # and PyTorch, which no mistake above had to wait for

@@ -34,8 +34,14 @@ def from_graphs(
     number to predict), or a row, ``[1, T]`` or ``[T]``: yes/no tasks, or numbers where ``metric`` is "mae", "mse" or "r2";
     NaN where not measured. With ``level="node"`` it is ``[n]`` or ``[n, T]``: numbers of nodes. What is not given is read off
     the data; pass ``num_outputs``, ``in_channels`` and ``edge_channels`` where other data may hold more classes or categories
-    than these graphs do. The arrays are copied; other attributes of the graphs are left behind, but ``edge_weight`` and
-    ``x_cat``, which models would read, are refused.
+    than these graphs do.
+
+    Classes are numbered from 0 in the order of their values, anew for every list: 1 and 2 become 0 and 1, and so do 2 and 3 in
+    another list. ``benchmark.classes`` has the values, as text (None where they were 0, 1, ... already). With ``num_outputs=N``
+    they stay as they are, 0 to N - 1, whichever of them a list has.
+
+    The arrays are copied; other attributes of the graphs are left behind, but ``edge_weight`` and ``x_cat``, which models would
+    read, are refused.
     """
     graphs = list(graphs)
     if not graphs:
@@ -118,7 +124,8 @@ def from_npz(
 
     ``edges="both"`` takes the edges as they stand, for files with both directions of every edge (or directed
     graphs); ``"once"`` adds the reverse of each; ``"auto"`` sees which of the two it is. The other options
-    are those of ``from_graphs``. Nothing in the file is unpickled. ``to_npz`` writes such files.
+    are those of ``from_graphs``, as which it numbers classes: an array ``classes``, or ``num_outputs``, keeps 0, 1, ... as they
+    are. Nothing in the file is unpickled. ``to_npz`` writes such files.
     """
     path = Path(path)
     return from_arrays(

@@ -21,6 +21,7 @@ from enfa.batch.shards.stream import Block, Flat
 from enfa.batch.shards.write import write_shards
 from enfa.edits import Policy
 from enfa.edits.check import edits_by
+from enfa.edits.own import warn_of_own
 from enfa.graphs import check_graphs
 from enfa.graphs.attributes import graph_attributes
 from enfa.graphs.check import read_once
@@ -137,6 +138,7 @@ def compile(
     refuse_gradients(dataset)  # tracing would run into them
     checked = graphs, edits_by(policy, graphs), graph_attributes(dataset)
     program = program_of(model, graphs, policy, checked[2])
+    warn_of_own(policy, graphs, checked[1])
     options: dict[str, Any] = {"kind": kind, "threads": threads, "ahead": ahead, "dtype": dtype, "checked": checked}
     options["unshared"] = unshared
     return compile_program(dataset, policy, program, Bag, cache, progress, **options)

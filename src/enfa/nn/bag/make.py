@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 from enfa.edits import Policy
 from enfa.edits.check import edits_by
 from enfa.edits.marks import marks_beside
+from enfa.edits.own import warn_of_own
 from enfa.graphs import GraphSet, check_graphs
 from enfa.graphs.attributes import graph_attributes
 from enfa.graphs.check import read_once
@@ -76,6 +77,7 @@ def make_plan(graphs: Sequence[Data], policy: Policy, model: nn.Module | Program
     y, attr, edits = labels_of_graphs(graphs), graph_attributes(graphs), edits_by(policy, checked)
     program = program_of(model, checked, policy, attr)
     check_program(program, checked, edits, repr(policy))
+    warn_of_own(policy, checked, edits)
     names = needing(graphs)
     edits = marks_beside(edits, checked.x) if isinstance(model, Program) else edits
     made: Any = step_plan_of(numbered(checked, names), edits, program, kind, Bag)

@@ -23,6 +23,7 @@ from enfa.graphs import GraphSet, check_graphs
 from enfa.graphs.attributes import GraphAttributes, graph_attributes
 from enfa.nn.bag.bag import Bag
 from enfa.nn.bag.one_graph import norms_of_one_graph
+from enfa.nn.bag.unread import warn_of_unread_marks
 from enfa.nn.convs.exact import check_called
 from enfa.nn.convs.widths import told_widths
 from enfa.nn.cuda.boxes import put_back
@@ -49,8 +50,14 @@ class TracingBag(Bag):
     loopless: bool
     apart: bool
     counted: bool
+    marks_read: bool
     needs: set[tuple[int, str]]
     tracing = True
+
+    @property
+    def mark(self) -> Rows:
+        self.marks_read = True
+        return super().mark
 
     def need(self, number: int, *names: str) -> None:
         self.needs.update((number, name) for name in names)
@@ -123,7 +130,10 @@ def trace(
         graph_attr = {} if isinstance(graphs, GraphSet) else graph_attributes(graphs)
     bag = traced(model, checked, policy, graph_attr, TracingBag)
     share = _asked(model) or ("graph" if bag.dropout or bag.apart else "dataset")
-    return Program(bag.program.steps, share, not bag.loopless, bag.counted, bag.dropout, frozenset(bag.needs))
+    found = Program(bag.program.steps, share, not bag.loopless, bag.counted, bag.dropout, frozenset(bag.needs))
+    if not bag.marks_read:
+        warn_of_unread_marks(type(model).__name__, found, bag.written.edits, checked, policy)
+    return found
 
 
 def _asked(model: nn.Module) -> str | None:
@@ -159,7 +169,7 @@ def traced(model: nn.Module, graphs: GraphSet, policy: Policy, graph_attr: dict[
     bag = in_precision_of(model, bag if device.type == "cpu" else bag.to(device))
     bag.graph_attr = GraphAttributes(bag.graph_attr)
     bag.written, bag.policy, bag.needs, bag.of_graph = written, repr(policy), set(), torch.zeros_like(bag.feature)
-    bag.dropout = bag.loopless = bag.apart = bag.counted = False
+    bag.dropout = bag.loopless = bag.apart = bag.counted = bag.marks_read = False
     with _as_it_was(model), _uncompiled(model), _checked_modules(), torch.no_grad(), torch.random.fork_rng(devices=[]):
         model.eval()
         try:

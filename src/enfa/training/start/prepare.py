@@ -19,6 +19,7 @@ from enfa.training.problem import Problem
 from enfa.training.results.parts import Parts
 from enfa.training.settings.config import Config
 from enfa.training.start.finetune import fitted
+from enfa.training.start.probabilities import tell_probabilities
 from enfa.training.start.tried import LOOKED_AT, check_same_rows
 from enfa.training.start.unread import unlearnt_classes
 
@@ -92,7 +93,9 @@ def prepare(
     with parts.timed("compile"):
         compiled = compile_for(config, data.graphs, module.model, progress, data.level)
         if trained is None:
-            check_same_rows(config, module.model, [data.graphs[k] for k in split["train"][:LOOKED_AT]])
+            some = [data.graphs[k] for k in split["train"][:LOOKED_AT]]
+            check_same_rows(config, module.model, some)
+            tell_probabilities(config, module.model, problem, some)
     validated_on = f"{config.validation} fold" if data.splits is None else "valid"
     return Prepared(module, Batches(config, compiled, split), validated_on, unlearnt_classes(data, split["train"]))
 
@@ -113,6 +116,7 @@ def _prepare_roots(
         compiled, about = compile_roots(config, data.graph, data.pairs, module.model, progress)
         if trained is None:
             check_same_rows(config, module.model, [data.graph])
+            tell_probabilities(config, module.model, problem, [data.graph])
     labels, split = labels_of_roots(data, about)
     return Prepared(module, Batches(config, compiled, split, labels), "valid")
 

@@ -20,7 +20,7 @@ from enfa.training.settings.code import of_own_code
 from enfa.training.settings.config import Config
 from enfa.training.start.unread import tell
 
-__all__ = ["LOOKED_AT", "check_same_rows"]
+__all__ = ["LOOKED_AT", "check_same_rows", "few"]
 
 LOOKED_AT = 100  # graphs, of which few are tried
 FEW, NODES = 3, 32  # small enough to write out all rows in no time
@@ -39,7 +39,7 @@ def check_same_rows(config: Config, model: nn.Module, graphs: Sequence[Data]) ->
     untried = ""
     for dtype, (of_outputs, of_gradients) in PRECISIONS.items():
         try:
-            found = list(differences(_begun(model), policy, _few(graphs), kinds=("full", config.plan), dtype=dtype))
+            found = list(differences(_begun(model), policy, few(graphs), kinds=("full", config.plan), dtype=dtype))
         except Exception as error:  # of whatever kind: it is the user's code that runs
             untried = untried or f"{type(error).__name__}: {error}".partition("\n")[0]
             continue
@@ -73,7 +73,7 @@ def _begun(model: nn.Module) -> nn.Module:
     return copied
 
 
-def _few(graphs: Sequence[Data]) -> list[Data]:
+def few(graphs: Sequence[Data]) -> list[Data]:
     """The largest of the small graphs; of large ones, pieces."""
     small = sorted((graph for graph in graphs if 0 < _size(graph) <= NODES), key=_size)[-FEW:]
     return [*small, *map(_piece, graphs[: FEW - len(small)])]

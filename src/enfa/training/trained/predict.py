@@ -21,6 +21,7 @@ from enfa.training.one_graph import predict_roots
 from enfa.training.problem import Problem
 from enfa.training.settings.config import MODEL, Config
 from enfa.training.trained.members import members
+from enfa.training.trained.predictions import scaled
 
 __all__ = ["Outputs", "outputs", "predict", "read_smiles"]
 
@@ -112,16 +113,8 @@ def outputs(source: str | Path, graphs: Sequence[Data], batch_size: int = 32) ->
 
 
 def _joined(each: Sequence[Tensor], problem: Problem) -> Outputs:
-    values = torch.stack([_scaled(logits, problem) for logits in each])
+    values = torch.stack([scaled(logits, problem) for logits in each])
     return Outputs(values.mean(0), values.std(0) if len(each) > 1 else None, problem)
-
-
-def _scaled(logits: Tensor, problem: Problem) -> Tensor:
-    logits = logits.double().cpu()
-    if problem.task == "regression":
-        std, mean = (torch.tensor(v or [d], dtype=torch.float64) for v, d in ((problem.std, 1.0), (problem.mean, 0.0)))
-        return logits * std + mean
-    return logits.softmax(1) if problem.task == "multiclass" else logits.sigmoid()
 
 
 def predict(checkpoint: str | Path, path: Path, batch_size: int = 32) -> list[dict[str, Any]]:

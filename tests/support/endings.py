@@ -1,0 +1,27 @@
+"""A file as users write it: models with something at their end."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from enfa import DSGNN, Bag
+
+__all__ = ["Dead", "LogSoftmax", "Logits", "Positive", "Sigmoid", "Softmax"]
+
+
+def _ending(end: Callable[[Tensor], Tensor]) -> Callable[..., nn.Module]:
+    class Ending(DSGNN):
+        def forward(self, bag: Bag) -> Tensor:
+            return end(super().forward(bag))
+
+    def make(in_channels: Any, hidden_channels: int, out_channels: int, num_layers: int = 2, mark_channels: int = 1) -> Ending:
+        return Ending(in_channels, hidden_channels, out_channels, num_layers, mark_channels=mark_channels)
+
+    return make
+
+
+Sigmoid, Softmax = _ending(torch.sigmoid), _ending(lambda out: out.softmax(1))
+Logits, Positive = _ending(lambda out: out), _ending(torch.relu)
+LogSoftmax, Dead = _ending(lambda out: out.log_softmax(1)), _ending(lambda out: out * 0 + 7)
