@@ -220,9 +220,9 @@ def test_what_a_file_imports_of_its_folder_has_a_fingerprint_too(write: Write) -
     for name, text in helpers.items():
         write(f"{name}.py", text)
     lazily = "def two():\n    from lazy_part import nothing\n    import broken_part\n"
-    path = write("whole.py", f"from first_part import second_part\n\n\n{lazily}")
+    path = write("in_parts.py", f"from first_part import second_part\n\n\n{lazily}")
     before = code_of(["two"])
-    names = ["broken_part.py", "first_part.py", "lazy_part.py", "second_part.py", "whole.py"]
+    names = ["broken_part.py", "first_part.py", "in_parts.py", "lazy_part.py", "second_part.py"]
     assert sorted(before) == names and code_of(["three"]) == {}
     (path.parent / "second_part.py").write_text("WIDTH = 9\n")
     assert code_of(["two"]) == before  # what was read is what computes

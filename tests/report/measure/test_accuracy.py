@@ -31,6 +31,10 @@ def test_results_stand_beside_the_papers(tmp_path: Path) -> None:
     row = next(row for row in _rows(found) if row[:3] == ["PROTEINS", "node deletion", "DS"])
     assert row[4:] == ["77.1 ± 4.6", "75.0 ± 5.0", "2"]
     assert next(iter(found.values()))["hardware"] == ["a machine"]  # in the JSON file
+    # a setting that differs stands behind the name, whatever it sorts as
+    for name in ("PROTEINS-ds-nd-lr4", "PROTEINS-ds-nd_lr4"):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"config": {**config, "name": name}, "runs": runs[:1]}))
+    assert read_accuracy(tmp_path) == found
     # errors are no accuracy
     runs = [{**run, "metric": "mae"} for run in runs]
     (tmp_path / "ZINC.json").write_text(json.dumps({"config": {**config, "dataset": "ZINC"}, "runs": runs}))

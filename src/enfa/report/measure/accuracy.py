@@ -23,7 +23,8 @@ PAPER = {
 def read_accuracy(folder: Path) -> dict[str, Any]:
     """Key "dataset | policy | model" -> metric, mean, standard deviation, runs, hardware. Empty without a folder."""
     found: dict[str, Any] = {}
-    for path in sorted(folder.glob("*.json")):
+    # the shortest name last, which is kept: others have a setting that differs behind it
+    for path in sorted(folder.glob("*.json"), key=lambda path: (-len(path.stem), path.stem)):
         try:
             values = json.loads(path.read_text())
         except ValueError as error:

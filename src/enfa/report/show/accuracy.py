@@ -25,8 +25,7 @@ def show_accuracy(stored: dict[str, Any]) -> Section:
         rows.append([dataset, policy, model, METRICS.get(r["metric"], r["metric"]), paper, ours, str(r["runs"])])
     header = ["dataset", "policy", "model", "metric", "paper", "ours", "runs"]
     sentences = [
-        "ENFA computes what the conventional model computes, so accuracy is a check on data, splits and training, not "
-        "on the plan. Numbers are percent, as they came out.",
+        "All plans compute the same, so accuracy, here in percent, checks data, splits and training.",
     ]
     headlines = []
     if results:
@@ -37,7 +36,7 @@ def show_accuracy(stored: dict[str, Any]) -> Section:
             headlines.append(Headline(f"{mine['mean']:.1f}%", what, "the paper: 76.9 ± 3.9"))
     else:
         sentences.append("This report found no files under results/; enfa sweep writes them.")
-    note = "Which epochs were chosen, and what each ran on: results/accuracy.json beside this report." if results else ""
+    note = "Chosen epochs, and hardware: results/accuracy.json beside this report." if results else ""
     table = Table("The paper's accuracy beside ours", header, rows, note, folded=False)
     return Section("accuracy", "Accuracy", sentences, [], [table], headlines)
 
