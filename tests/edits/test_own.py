@@ -97,6 +97,18 @@ class _Finds(enfa.Policy):
             yield enfa.Subgraph().delete_node(node)
 
 
+def test_one_that_leaves_graphs_as_they_are_means_it() -> None:
+    """A plain GNN, to be compared with."""
+
+    class Unedited(enfa.Policy):
+        def bag(self, graph: GraphView) -> Iterator[enfa.Subgraph]:
+            yield enfa.Subgraph()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        enfa.make_plan(GRAPHS, Unedited(), MODEL)
+
+
 @pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
 def test_a_policy_that_finds_nothing_is_told_of(make: Callable, tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match=r"^_Finds\(edges=99\) edits none of the 6 graphs, so every subgraph is its graph"):

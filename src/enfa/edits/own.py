@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import fields, replace
+from itertools import islice
 
 import numpy as np
 
 from enfa.edits.edits import Edits
 from enfa.edits.policies.chosen import Chosen
-from enfa.edits.policy import Policy
+from enfa.edits.policy import Policy, views
 from enfa.graphs import GraphSet
 
 __all__ = ["warn_of_own"]
@@ -26,6 +27,8 @@ def warn_of_own(policy: Policy, graphs: GraphSet, edits: Edits) -> None:
     if type(inner).edits is not Policy.edits or not graphs.num_graphs:
         return
     if edits.root is None and not (len(edits.node) or len(edits.edge) or edits.kept.any()):
+        if _means_it(inner, graphs):
+            return
         warnings.warn(
             f"{policy!r} edits none of the {graphs.num_graphs} graphs, so every subgraph is its graph as it is, and the model "
             f"a plain GNN: bag should yield enfa.Subgraph() objects with edits",
@@ -37,6 +40,14 @@ def warn_of_own(policy: Policy, graphs: GraphSet, edits: Edits) -> None:
             f"predictions of the same graphs differ: draw from np.random.default_rng([seed, graph.position])",
             stacklevel=2,
         )
+
+
+def _means_it(policy: Policy, graphs: GraphSet) -> bool:
+    """Whether it yields subgraphs that it has not edited, as a baseline does: a bag without any is the graph as it is, too."""
+    from enfa.draws import drawn
+
+    with drawn(0):
+        return any(True for view, _ in islice(views(graphs), FEW) for _ in policy.bag(view))
 
 
 def _draws(policy: Policy, graphs: GraphSet) -> bool:

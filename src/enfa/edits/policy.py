@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from enfa.edits.edits import DELETE, Edits
 from enfa.graphs import GraphSet
 from enfa.graphs.numbers import integer
 
-__all__ = ["GraphView", "Policy", "Subgraph"]
+__all__ = ["GraphView", "Policy", "Subgraph", "views"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,16 @@ class GraphView:
             f"Expected a policy to read position, num_nodes or edge_index of a graph, got {name!r}: policies see no features; "
             f"what belongs to each graph can be looked up by its position"
         )
+
+
+def views(graphs: GraphSet) -> Iterator[tuple[GraphView, np.ndarray]]:
+    """Each graph as a policy of one's own sees it, and the numbers of its edges."""
+    place = np.empty(graphs.num_edges, np.int64)  # input order -> edge number
+    place[graphs.order] = np.arange(graphs.num_edges)
+    for g, (first, last) in enumerate(pairwise(graphs.node_ptr)):
+        local = place[graphs.edge_ptr[g] : graphs.edge_ptr[g + 1]]
+        index = np.stack([graphs.src[local], graphs.dst[local]]) - first
+        yield GraphView(graphs.first + g, int(last - first), index), local
 
 
 class Subgraph:
@@ -110,14 +121,8 @@ class Policy:
         later get what they would have got at once.
         """
         counts, nodes, edges, keeps, roots = [], [], [], [], []
-        place = np.empty(graphs.num_edges, np.int64)  # input order -> edge number
-        place[graphs.order] = np.arange(graphs.num_edges)
-        for g in range(graphs.num_graphs):
-            first, edge_range = graphs.node_ptr[g], slice(graphs.edge_ptr[g], graphs.edge_ptr[g + 1])
-            local = place[edge_range]
-            index = np.stack([graphs.src[local], graphs.dst[local]]) - first
-            view = GraphView(graphs.first + g, int(graphs.node_ptr[g + 1] - first), index)
-            found = self.bag(view)
+        for g, (view, local) in enumerate(views(graphs)):
+            first, found = graphs.node_ptr[g], self.bag(view)
             if not isinstance(found, Iterable) and not hasattr(found, "__getitem__"):
                 got = "one alone: yield it" if isinstance(found, Subgraph) else type(found).__name__
                 raise TypeError(f"{self!r}: graph {g}: Expected bag() to yield Subgraph objects, got {got}")

@@ -1,3 +1,5 @@
+import warnings
+
 import pytest
 from typer.testing import CliRunner
 
@@ -8,7 +10,9 @@ from enfa.testing import Difference
 
 @pytest.fixture(scope="module")
 def shown() -> str:
-    result = CliRunner().invoke(app, ["demo", "--quick"], env={"COLUMNS": "100"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)  # which would stand among what it shows
+        result = CliRunner().invoke(app, ["demo", "--quick"], env={"COLUMNS": "100"})
     assert result.exit_code == 0, result.output
     return result.output
 
