@@ -6,7 +6,7 @@
 *Warm*: the same command again. Both are whole processes by a clock on the wall, from the start of Python to its end, test
 included. The line *import* is what ``python -c "import torch"`` takes, the middle of three, which neither can do without. On a
 machine that was just started the first process reads PyTorch from the disk, so one runs before all others and is noted apart.
-Cases that are not measured again stay in start.json, with their date.
+Cases that are not measured again stay in start.json, with their date, where they were measured with the same settings.
 Bytecode of Python and of installed packages is there in all runs, as pip leaves it, and as some images of containers do not.
 FOLDER holds the datasets as .npz files. Writes start.json after each run and prints a table.
 """
@@ -90,8 +90,8 @@ def main() -> None:
         "epochs": args.epochs, "settings": args.settings,
         "import_first_s": importing[0], "import_s": statistics.median(importing[1:]), "cases": {},
     }  # fmt: skip
-    if path.exists():
-        before = json.loads(path.read_text())
+    before = json.loads(path.read_text()) if path.exists() else {}
+    if all(before.get(name) == result[name] for name in ("epochs", "settings")):
         for runs in before["cases"].values():
             for run in runs.values():
                 run.setdefault("date", before["about"]["date"])

@@ -158,8 +158,10 @@ def tell_changed(where: Path, there: Any, here: dict[str, str]) -> None:
 
     ``there``, ``here``: fingerprints, by the names of files, of when ``where`` was written and of now.
     """
-    known = there.values() if isinstance(there, dict) else ()
-    changed = sorted(name for name, now in here.items() if now not in known)
+    there = there if isinstance(there, dict) else {}
+    # of a file that was not known there nothing can be told, unless none of them was: then it has another name now
+    named = here.keys() & there.keys() or here.keys()
+    changed = sorted(name for name in named if here[name] not in there.values())
     if changed:
         _warn(f"{', '.join(changed)} has changed since {where} was written, and may compute something else now")
 

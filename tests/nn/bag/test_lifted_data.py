@@ -68,8 +68,14 @@ class Reads(Counted):
         (lambda self, h, data: data.mark, "got 'mark': marks='argument' gives marks$"),
         (lambda self, h, data: self.pool(h, data.batch, dim_size=7), "got dim_size=7: leave dim_size away"),
         (lambda self, h, data: h * data.num_graphs, "mul"),
+        (lambda self, h, data: 2 * data.num_graphs, "num_graphs .*given to a pool and nothing else"),
+        (lambda self, h, data: data.num_graphs == 1, "num_graphs .*given to a pool and nothing else"),
+        (lambda self, h, data: data.num_graphs in (1, 2), "num_graphs .*given to a pool and nothing else"),
+        (lambda self, h, data: bool(data.num_graphs), "num_graphs .*given to a pool and nothing else"),
+        (lambda self, h, data: range(data.num_graphs), "num_graphs .*given to a pool and nothing else"),
+        (lambda self, h, data: data.num_graphs > 1, "num_graphs .*given to a pool and nothing else"),
     ],
-    ids=["num_nodes", "pos", "mark", "dim_size", "num_graphs"],
+    ids=["num_nodes", "pos", "mark", "dim_size", "times", "times two", "equal", "in", "bool", "range", "more"],
 )
 def test_what_data_have_not(read: Callable[..., Any], sentence: str) -> None:
     with pytest.raises((AttributeError, TypeError), match=sentence):

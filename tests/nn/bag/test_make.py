@@ -211,3 +211,16 @@ def test_plans_are_not_joined_as_graphs_are() -> None:
     for plans in ([compiled[0], compiled[1]], compiled):
         with pytest.raises(TypeError, match=r"^Expected graphs for .*Batch, got plans: enfa.make_plan .* enfa.DataLoader one"):
             Batch.from_data_list(plans)
+
+
+def test_two_precisions_in_a_model_are_told_in_pytorchs_words() -> None:
+    class Slip(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(3, 2))
+
+        def forward(self, bag: Any) -> Any:
+            return bag.pool(bag.pool(bag.x @ self.weight.double()), "mean")
+
+    with pytest.raises(RuntimeError, match="same dtype"):
+        enfa.make_plan(random_graphs(2, 5), enfa.NodeDeletion(), Slip())

@@ -42,6 +42,14 @@ def test_other_mistakes_are_told_as_they_are() -> None:
         enfa.trace(model, random_graphs(3, nodes=5), enfa.NodeMarking())
 
 
+def test_another_mistake_behind_a_conv_that_is_wider_on_purpose_is_told_as_it_is() -> None:
+    model: Any = enfa.DSGNN(3, 8, 2, 1, _side_by_side)
+    model.layers[0].norm, model.subgraph_mlp[0] = nn.BatchNorm1d(16), nn.Linear(16, 8)
+    model.head[0].register_forward_pre_hook(lambda module, args: (_ for _ in ()).throw(ValueError("Expected something else")))
+    with pytest.raises(ValueError, match=r"^Expected something else"):
+        enfa.trace(model, random_graphs(3, nodes=5), enfa.NodeMarking())
+
+
 def test_what_was_made_to_fit_afterwards_runs() -> None:
     model: Any = enfa.DSGNN(3, 8, 2, 1, _side_by_side)
     model.layers[0].norm, model.subgraph_mlp[0] = nn.BatchNorm1d(16), nn.Linear(16, 8)

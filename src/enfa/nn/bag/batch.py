@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 from torch import nn
@@ -44,7 +44,18 @@ class NodeBatch(StandIn):
 
 
 class GraphCount:
-    """What a lifted model gets as ``data.num_graphs``: for pools to be given, and nothing else."""
+    """What a lifted model gets as ``data.num_graphs``: for pools to be given, and nothing else. Its graphs are subgraphs, so
+    whatever else a model does by their number would not be what it does by a batch's."""
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise TypeError(
+            "Expected data.num_graphs to be given to a pool and nothing else, because graphs of a lifted model are subgraphs, "
+            "got a comparison or arithmetic with it"
+        )
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __hash__ = __int__ = __float__ = __index__ = _refuse  # type: ignore[assignment]
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __neg__ = _refuse
 
 
 def check_count(name: str, given: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -35,25 +36,29 @@ def told_widths(model: nn.Module, bag: Bag) -> Iterator[None]:
     try:
         yield
     except (RuntimeError, ValueError) as error:
-        wrong = _wrong_widths(model, bag)
-        if wrong:
-            raise ValueError(wrong[0]) from error
+        for widths, said in _wrong_widths(model, bag):
+            if all(re.search(rf"(?<!\d){width}(?!\d)", str(error)) for width in widths):  # and not of something else
+                raise ValueError(said) from error
         raise
 
 
-def _wrong_widths(model: nn.Module, bag: Bag) -> list[str]:
-    """Of a model that fails on this bag, run once more: hooks, where there are any, make convs take another way."""
-    wrong: list[str] = []
+def _wrong_widths(model: nn.Module, bag: Bag) -> list[tuple[tuple[int, ...], str]]:
+    """Widths that were asked for and returned, and what to say of them.
+
+    The model, which fails on this bag, is run once more: hooks, where there are any, make convs take another way.
+    """
+    wrong = []
 
     def note(module: nn.Module, args: Any, out: Any) -> None:
         asked = vars(module).get(_ASKED)
         if asked is None or not isinstance(out, Rows) or out.bag is not bag or out.shape[1:] == asked[1:]:
             return
         got = " x ".join(map(str, out.shape[1:]))
-        wrong.append(
+        said = (
             f"Expected {type(module).__name__} to return {asked[1]} columns, because conv(in_channels={asked[0]}, "
             f"out_channels={asked[1]}) made it, got {got}: make one that returns out_channels"
         )
+        wrong.append(((asked[1], *out.shape[1:]), said))
 
     handle = register_module_forward_hook(note)
     try:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 __all__ = ["check_devices", "check_gradients", "check_precision", "in_words_of_pyg", "name_of", "refuse"]
 
@@ -80,7 +80,7 @@ def check_devices(plan: torch.device, tensors: Iterable[Any]) -> None:
 def check_precision(plan: torch.dtype, tensors: Iterable[Any], error: RuntimeError) -> None:
     """Whether what failed are weights of another precision than the plan's, such as those of a model made double since."""
     for tensor in tensors if plan.is_floating_point and "dtype" in str(error) else ():
-        if isinstance(tensor, Tensor) and tensor.is_floating_point() and tensor.dtype != plan:
+        if isinstance(tensor, nn.Parameter) and tensor.is_floating_point() and tensor.dtype != plan:
             raise RuntimeError(
                 f"Expected model and plan in one precision, got the model in {tensor.dtype} and the plan in {plan}: make the "
                 f"plan with the model as it is now (after model.double(), say)"
