@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import numpy as np
 import torch
 
-__all__ = ["drawn", "drawn_late", "seed_all"]
+__all__ = ["by_seed", "drawn", "drawn_late", "seed_all"]
+
+_BY_SEED = ContextVar("_BY_SEED", default=False)
 
 
 def seed_all(seed: int) -> None:
@@ -37,6 +40,17 @@ def drawn(seed: int) -> Iterator[None]:
             torch.cuda.manual_seed_all(torch.initial_seed())
 
 
-def drawn_late(seed: int) -> AbstractContextManager[None]:
+@contextmanager
+def drawn_late(seed: int) -> Iterator[None]:
     """For what is drawn when the data are seen, by a policy or as weights of lazy modules: not what was drawn before again."""
-    return drawn(-1 - seed)
+    token = _BY_SEED.set(True)
+    try:
+        with drawn(-1 - seed):
+            yield
+    finally:
+        _BY_SEED.reset(token)
+
+
+def by_seed() -> bool:
+    """Whether this is a run that draws by its seed on purpose: another one of that seed draws the same."""
+    return _BY_SEED.get()

@@ -6,17 +6,23 @@ import random
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Lock
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 import enfa
+from enfa.draws import drawn_late
 from enfa.edits import GraphView
 from enfa.testing import random_graph, random_graphs
 
 GRAPHS, LARGE = random_graphs(6, 10, seed=1, channels=3), random_graph(60, seed=2, channels=3)
 MODEL = enfa.DSGNN(3, 4, 2, 2)
+
+
+PROGRAM = enfa.trace(MODEL, GRAPHS, enfa.NodeMarking())
 
 
 def _shards(graphs: list, policy: enfa.Policy, out: Path) -> object:
@@ -35,6 +41,8 @@ class _Drawn(enfa.Policy):
 
     def __init__(self, by: str) -> None:
         self.by = by
+        if by == "kept":
+            self.rng = np.random.default_rng(0)
 
     def bag(self, graph: GraphView) -> Iterator[enfa.Subgraph]:
         draw: dict[str, Callable[[int], int]] = {
@@ -42,6 +50,7 @@ class _Drawn(enfa.Policy):
             "numpy": lambda n: int(np.random.randint(n)),
             "torch": lambda n: int(torch.randint(n, (1,))),
             "own": lambda n: int(np.random.default_rng().integers(n)),
+            "kept": lambda n: int(self.rng.integers(n)),
             "position": lambda n: int(np.random.default_rng([0, graph.position]).integers(n)),
             "seeded": lambda n: random.Random(n).randrange(n),
         }
@@ -116,3 +125,57 @@ def test_a_policy_that_finds_nothing_is_told_of(make: Callable, tmp_path: Path) 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         make(GRAPHS, _Finds(3), tmp_path / "b")
+
+
+@pytest.mark.parametrize("edit", [True, False])
+def test_subgraphs_that_are_handed_out_once_are_not_asked_for_again(edit: bool) -> None:
+    class Once(enfa.Policy):
+        def __init__(self) -> None:
+            self.store = {place: enfa.Subgraph().mark_node(0) if edit else enfa.Subgraph() for place in range(len(GRAPHS))}
+
+        def bag(self, graph: GraphView) -> Iterator[enfa.Subgraph]:
+            yield self.store.pop(graph.position)
+
+    _silent(Once(), PROGRAM)
+
+
+def test_what_cannot_be_copied_is_not_asked_again() -> None:
+    class Locked(_Drawn):
+        def __init__(self) -> None:
+            super().__init__("python")
+            self.lock = Lock()
+
+    _silent(Locked(), PROGRAM)
+
+
+def test_a_generator_of_the_policy_s_own_stays_as_it_is() -> None:
+    policy, expected = _Drawn("kept"), _Drawn("kept")
+    with pytest.warns(UserWarning, match="gives other subgraphs"):
+        enfa.make_plan(GRAPHS, policy, PROGRAM)
+    for graph in GRAPHS:
+        expected.rng.integers(graph.num_nodes)
+    assert policy.rng.integers(2**60) == expected.rng.integers(2**60)
+
+
+def test_the_same_subgraphs_in_another_order_are_the_same() -> None:
+    class Shuffled(enfa.Policy):
+        def bag(self, graph: GraphView) -> Iterator[enfa.Subgraph]:
+            for v in np.random.default_rng().permutation(graph.num_nodes).tolist():
+                kept = sorted({v, 0, 1}, key=lambda u: random.random())
+                yield enfa.Subgraph().keep_nodes(kept).mark_node(v).rooted_at(v)
+
+    _silent(Shuffled(), PROGRAM)
+
+
+@pytest.mark.parametrize("by", ["python", "numpy", "torch", "kept"])
+def test_draws_of_a_run_s_seed_are_the_same_in_its_next(by: str) -> None:
+    with drawn_late(3):
+        _silent(_Drawn(by), MODEL)
+    with drawn_late(3), pytest.warns(UserWarning, match="gives other subgraphs"):
+        enfa.make_plan(GRAPHS, _Drawn("own"), MODEL)
+
+
+def _silent(policy: enfa.Policy, model: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        enfa.make_plan(GRAPHS, policy, model)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import fields, replace
-from itertools import islice
+from copy import deepcopy
+from dataclasses import replace
+from itertools import islice, pairwise
+from typing import Any
 
 import numpy as np
 
@@ -26,15 +28,20 @@ def warn_of_own(policy: Policy, graphs: GraphSet, edits: Edits) -> None:
         inner = inner.policy
     if type(inner).edits is not Policy.edits or not graphs.num_graphs:
         return
-    if edits.root is None and not (len(edits.node) or len(edits.edge) or edits.kept.any()):
-        if _means_it(inner, graphs):
-            return
+    edited = edits.root is not None or len(edits.node) or len(edits.edge) or edits.kept.any()
+    try:
+        silent = not _draws(inner, graphs) if edited else _means_it(inner, graphs)
+    except Exception:  # of whatever kind: it is the user's code that runs, which may not be copied, or hand out subgraphs once
+        return
+    if silent:
+        return
+    if not edited:
         warnings.warn(
             f"{policy!r} edits none of the {graphs.num_graphs} graphs, so every subgraph is its graph as it is, and the model "
             f"a plain GNN: bag should yield enfa.Subgraph() objects with edits",
             stacklevel=2,
         )
-    elif _draws(inner, graphs):
+    else:
         warnings.warn(
             f"{inner!r} gives other subgraphs of the same graph when it is asked again, so plans, compiled datasets and "
             f"predictions of the same graphs differ: draw from np.random.default_rng([seed, graph.position])",
@@ -47,19 +54,33 @@ def _means_it(policy: Policy, graphs: GraphSet) -> bool:
     from enfa.draws import drawn
 
     with drawn(0):
-        return any(True for view, _ in islice(views(graphs), FEW) for _ in policy.bag(view))
+        asked = deepcopy(policy)
+        return any(True for view, _ in islice(views(graphs), FEW) for _ in asked.bag(view))
 
 
 def _draws(policy: Policy, graphs: GraphSet) -> bool:
-    """Whether it makes other edits of the same graph; generators stay as they were."""
-    from enfa.draws import drawn  # and PyTorch
+    """Whether it makes other subgraphs of the same graph. Generators stay as they were, also those that it holds: a copy is
+    asked. Where a seed is drawn by, a second copy from the start, as the next run does."""
+    from enfa.draws import by_seed, drawn  # and PyTorch
 
     nodes = np.diff(graphs.node_ptr)
     small = np.flatnonzero(nodes <= NODES)
+    places = small[np.argsort(nodes[small], kind="stable")[-FEW:]]
+    some = [replace(graphs.subset([k]), first=graphs.first + int(k)) for k in places]  # by which a policy may know them
+    asked = deepcopy(policy)
+    again = deepcopy(policy) if by_seed() else asked
     with drawn(0):
-        for place in small[np.argsort(nodes[small], kind="stable")[-FEW:]]:
-            one = replace(graphs.subset([place]), first=graphs.first + int(place))  # by which a policy may know it
-            found, again = policy.edits(one), policy.edits(one)
-            if not all(np.array_equal(getattr(found, f.name), getattr(again, f.name)) for f in fields(Edits)):
-                return True
-    return False
+        found = [_bag(asked.edits(one)) for one in some]
+    with drawn(0 if by_seed() else 1):
+        return found != [_bag(again.edits(one)) for one in some]
+
+
+def _bag(edits: Edits) -> list[Any]:
+    """The subgraphs of a bag, and the edits of each, in an order of their own: none of it makes another bag."""
+
+    def sets(ptr: np.ndarray, what: np.ndarray, value: np.ndarray) -> list[list[list[int]]]:
+        return [sorted(np.stack([what[a:b], value[a:b]], 1).tolist()) for a, b in pairwise(ptr)]
+
+    nodes, edges = sets(edits.node_ptr, edits.node, edits.node_value), sets(edits.edge_ptr, edits.edge, edits.edge_value)
+    roots = [[]] * edits.num_subgraphs if edits.root is None else edits.root.tolist()
+    return [edits.marks.tolist(), edits.edge_marks.tolist(), sorted(zip(nodes, edges, edits.kept.tolist(), roots))]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from bag_models import Net
 from torch import nn
-from torch_geometric.nn import GIN, GINConv
+from torch_geometric.nn import GIN, GINConv, global_add_pool
 
 import enfa
 from enfa.testing import random_graphs
@@ -44,7 +44,7 @@ class _Sometimes(enfa.Policy):
 @pytest.mark.parametrize("model", [_NoMark(), enfa.lift(GIN(3, 4, 2), marks=None, pool="sum")])
 @pytest.mark.parametrize("policy", [enfa.NodeMarking(), enfa.NodeMarking(distances=2), enfa.PairMarking(hide=False)])
 def test_a_bag_of_equal_subgraphs_is_told(make: Callable, model: nn.Module, policy: enfa.Policy) -> None:
-    message = rf"NodeMarking\(.*\) only marks nodes, and {type(model).__name__} does not read the marks.*bag.mark"
+    message = rf"NodeMarking\(.*\) only marks nodes, and {type(model).__name__} does not read the marks.*bag.mark.*wider"
     with pytest.warns(UserWarning, match=message.replace("NodeMarking", type(policy).__name__)):
         make(GRAPHS, policy, model)
 
@@ -77,3 +77,35 @@ def _silent(graphs: list, policy: enfa.Policy, model: nn.Module) -> None:
 )
 def test_what_tells_subgraphs_apart_is_not(policy: enfa.Policy, model: nn.Module) -> None:
     _silent(GRAPHS, policy, model)
+
+
+class _OfData(nn.Module):
+    """Takes marks as ``data.mark``, and reads them or not."""
+
+    def __init__(self, reads: bool) -> None:
+        super().__init__()
+        self.conv, self.reads = GINConv(nn.Linear(3, 4)), reads
+
+    def forward(self, data: Any) -> Any:
+        if self.reads:
+            data.mark = data.mark * 2
+        return global_add_pool(self.conv(data.x + data.mark if self.reads else data.x, data.edge_index), data.batch)
+
+
+def test_marks_of_data_count_where_they_are_read() -> None:
+    _silent(GRAPHS, enfa.NodeMarking(), enfa.lift(_OfData(True), marks="argument"))
+    with pytest.warns(UserWarning, match="only marks nodes"):
+        enfa.make_plan(GRAPHS, enfa.NodeMarking(), enfa.lift(_OfData(False), marks="argument"))
+
+
+@pytest.mark.parametrize("make", [enfa.make_plan, enfa.compile, lambda g, p, m: enfa.trace(m, g, p)])
+@pytest.mark.parametrize("policy", [enfa.NodeMarking, enfa.EdgeDeletion])
+@pytest.mark.filterwarnings("ignore:.* only marks nodes")
+def test_a_policy_is_not_asked_twice_for_all_graphs(
+    make: Callable, policy: type[enfa.Policy], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, edits = [], policy.edits
+    monkeypatch.setattr(policy, "edits", lambda own, graphs: asked.append(graphs.num_graphs) or edits(own, graphs))
+    make(GRAPHS, policy(), _NoMark())
+    alone = make not in (enfa.make_plan, enfa.compile)
+    assert asked.count(len(GRAPHS)) == (0 if alone and policy is enfa.EdgeDeletion else 1)

@@ -137,7 +137,7 @@ def compile(
     graphs = check_graphs(dataset)
     refuse_gradients(dataset)  # tracing would run into them
     checked = graphs, edits_by(policy, graphs), graph_attributes(dataset)
-    program = program_of(model, graphs, policy, checked[2])
+    program = program_of(model, graphs, policy, checked[2], checked[1])
     warn_of_own(policy, graphs, checked[1])
     options: dict[str, Any] = {"kind": kind, "threads": threads, "ahead": ahead, "dtype": dtype, "checked": checked}
     options["unshared"] = unshared

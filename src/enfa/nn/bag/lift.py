@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -65,8 +66,16 @@ _ELSEWHERE = {
 }  # fmt: skip
 
 
+class _Late(partial[Any]):
+    """What is computed when it is read, by which a model tells that it reads it."""
+
+
 class _Data(SimpleNamespace):
     """What ``forward(data)`` gets."""
+
+    def __getattribute__(self, name: str) -> Any:
+        value = super().__getattribute__(name)
+        return value() if isinstance(value, _Late) else value
 
     def __getattr__(self, name: str) -> Any:
         instead = _ELSEWHERE.get(name, _ELSEWHERE["pos"])
@@ -147,7 +156,7 @@ class Lifted(Captures):
     def _arguments(self, bag: Bag, batch: NodeBatch) -> dict[str, Any]:
         given: dict[str, Any] = {"x": self._features(bag), "edge_index": EdgeList.of(bag, 0)}
         if self.marks == "argument":
-            given["mark"] = bag.mark
+            given["mark"] = _Late(lambda: bag.mark) if self._takes is None else bag.mark
         if bag.categories and (self._takes is None or "x_cat" in self._takes):
             given["x_cat"] = bag.x_cat
         if self._takes is None:  # forward(data)

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from enfa.edits import Policy
+from enfa.edits import Edits, Policy
 from enfa.edits.check import edits_by
 from enfa.edits.marks import marks_beside
 from enfa.edits.own import warn_of_own
@@ -28,13 +28,14 @@ __all__ = ["attached", "make_plan", "program_of"]
 
 
 def program_of(
-    model: nn.Module | Program, graphs: GraphSet, policy: Policy, graph_attr: dict[str, Tensor] | None = None
-) -> Program:
+    model: nn.Module | Program, graphs: GraphSet, policy: Policy, graph_attr: dict[str, Tensor] | None = None,
+    edits: Edits | None = None,
+) -> Program:  # fmt: skip
     """What a model asks for, seen by running it once (:func:`enfa.trace`); or the program that was seen."""
     if isinstance(model, Program):
         return model
     if isinstance(model, nn.Module):
-        return trace(model, graphs, policy, graph_attr)
+        return trace(model, graphs, policy, graph_attr, edits=edits)
     got = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
     got += ": pass plan.program" if isinstance(model, Bag) else ""
     raise TypeError(f"Expected a model (torch.nn.Module), or its program (enfa.trace), got {got}")
@@ -75,7 +76,7 @@ def make_plan(graphs: Sequence[Data], policy: Policy, model: nn.Module | Program
     graphs = read_once(graphs)
     checked = check_graphs(graphs)
     y, attr, edits = labels_of_graphs(graphs), graph_attributes(graphs), edits_by(policy, checked)
-    program = program_of(model, checked, policy, attr)
+    program = program_of(model, checked, policy, attr, edits)
     check_program(program, checked, edits, repr(policy))
     warn_of_own(policy, checked, edits)
     names = needing(graphs)

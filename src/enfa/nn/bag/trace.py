@@ -17,7 +17,7 @@ from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.modules.module import register_module_forward_pre_hook
 from torch_geometric.data import Data
 
-from enfa.edits import Policy
+from enfa.edits import Edits, Policy
 from enfa.edits.check import edits_by
 from enfa.graphs import GraphSet, check_graphs
 from enfa.graphs.attributes import GraphAttributes, graph_attributes
@@ -117,13 +117,14 @@ def _small(graphs: GraphSet, among: np.ndarray | None = None) -> tuple[GraphSet,
 
 
 def trace(
-    model: nn.Module, graphs: Sequence[Data] | GraphSet, policy: Policy, graph_attr: dict[str, Tensor] | None = None
-) -> Program:
+    model: nn.Module, graphs: Sequence[Data] | GraphSet, policy: Policy, graph_attr: dict[str, Tensor] | None = None, *,
+    edits: Edits | None = None,
+) -> Program:  # fmt: skip
     """The steps that a model asks for. It is run in evaluation mode, without gradients, and stays as it was.
 
     The smallest of the graphs is enough: what a model asks may depend neither on sizes nor on values. What it asks while it
     is trained must be the same; where it is not, running it on a plan says so. ``graph_attr``: what ``bag.graph_attr`` is made
-    of, where the graphs are no longer those of PyG.
+    of, where the graphs are no longer those of PyG. ``edits``: what the policy makes of all graphs, where it was asked before.
     """
     checked = graphs if isinstance(graphs, GraphSet) else check_graphs(graphs)
     if graph_attr is None:
@@ -132,7 +133,7 @@ def trace(
     share = _asked(model) or ("graph" if bag.dropout or bag.apart else "dataset")
     found = Program(bag.program.steps, share, not bag.loopless, bag.counted, bag.dropout, frozenset(bag.needs))
     if not bag.marks_read:
-        warn_of_unread_marks(type(model).__name__, found, bag.written.edits, checked, policy)
+        warn_of_unread_marks(type(model).__name__, found, bag.written.edits, checked, policy, edits)
     return found
 
 

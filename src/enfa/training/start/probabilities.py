@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import deepcopy
 
 import torch
 from torch import Tensor, nn
@@ -11,12 +10,11 @@ from torch.nn.parameter import is_lazy
 from torch_geometric.data import Data
 
 from enfa.draws import drawn
-from enfa.nn.bag import make_plan
+from enfa.nn.bag import Bag, make_plan
 from enfa.own_code import code_of
-from enfa.training.build import make_policy, training_draw
 from enfa.training.problem import Problem
 from enfa.training.settings.config import Config
-from enfa.training.start.tried import few
+from enfa.training.start.tried import begun, few, policy_on_pieces
 from enfa.training.start.unread import tell
 
 __all__ = ["tell_probabilities"]
@@ -29,16 +27,13 @@ def tell_probabilities(config: Config, model: nn.Module, problem: Problem, graph
     checks say why."""
     if problem.task == "regression" or not code_of([config.model]):
         return
-    draw = training_draw(config)
-    policy = (make_policy(config) if draw is None else draw.policy).for_any_graph()
     try:
         with torch.no_grad(), drawn(0):
-            plan = make_plan(few(graphs), policy, model)
-            found = [_other(model)(plan) for _ in range(DRAWS)]
-            within, sums = all(map(_within, found)), all(map(_sums, found))
+            found = _within(begun(model).cpu().eval(), make_plan(few(graphs), policy_on_pieces(config), model))
+            sums = all(map(_sums, found))
     except Exception:  # of whatever kind: it is the user's code that runs
         return
-    if within:
+    if found:
         what, last = (" and add up to 1", "softmax") if sums else ("", "sigmoid")
         tell(
             f"{config.model} returns probabilities (outputs are between 0 and 1{what}, whatever its weights), but the loss "
@@ -46,17 +41,18 @@ def tell_probabilities(config: Config, model: nn.Module, problem: Problem, graph
         )
 
 
-def _other(model: nn.Module) -> nn.Module:
-    """A copy with other weights, on the CPU and in evaluation mode."""
-    copied = deepcopy(model).cpu().eval()
-    for weight in copied.parameters():
-        if not is_lazy(weight) and weight.is_floating_point():
-            weight.mul_(SCALE * torch.randn_like(weight).sign())
-    return copied
-
-
-def _within(values: Tensor) -> bool:
-    return bool(len(values)) and bool(((values >= 0) & (values <= 1)).all())
+def _within(model: nn.Module, plan: Bag) -> list[Tensor]:
+    """Outputs with other and other weights, which are changed in place. None where any is outside of 0 to 1, or where they are
+    the same whatever the weights: such a model may end in anything."""
+    weights = [weight for weight in model.parameters() if not is_lazy(weight) and weight.is_floating_point()]
+    found: list[Tensor] = []
+    for k in range(DRAWS):
+        for weight in weights:
+            weight.mul_(torch.randn_like(weight).sign() * (1 if k else SCALE))
+        found.append(model(plan))
+        if not len(found[k]) or not ((found[k] >= 0) & (found[k] <= 1)).all():
+            return []
+    return [] if all(torch.equal(found[0], other) for other in found) else found
 
 
 def _sums(values: Tensor) -> bool:

@@ -14,13 +14,14 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 from torch_geometric.data import Data
 
+from enfa.edits import Policy
 from enfa.testing.same import differences
 from enfa.training.build import make_policy, training_draw
 from enfa.training.settings.code import of_own_code
 from enfa.training.settings.config import Config
 from enfa.training.start.unread import tell
 
-__all__ = ["LOOKED_AT", "check_same_rows", "few"]
+__all__ = ["LOOKED_AT", "begun", "check_same_rows", "few", "policy_on_pieces"]
 
 LOOKED_AT = 100  # graphs, of which few are tried
 FEW, NODES = 3, 32  # small enough to write out all rows in no time
@@ -34,12 +35,10 @@ def check_same_rows(config: Config, model: nn.Module, graphs: Sequence[Data]) ->
     gradients only, or that cannot be tried (it cannot be copied, say), is trained, and a line says so."""
     if config.plan == "full" or not of_own_code(config):
         return
-    draw = training_draw(config)
-    policy = (make_policy(config) if draw is None else draw.policy).for_any_graph()
-    untried = ""
+    policy, untried = policy_on_pieces(config), ""
     for dtype, (of_outputs, of_gradients) in PRECISIONS.items():
         try:
-            found = list(differences(_begun(model), policy, few(graphs), kinds=("full", config.plan), dtype=dtype))
+            found = list(differences(begun(model), policy, few(graphs), kinds=("full", config.plan), dtype=dtype))
         except Exception as error:  # of whatever kind: it is the user's code that runs
             untried = untried or f"{type(error).__name__}: {error}".partition("\n")[0]
             continue
@@ -63,9 +62,16 @@ def check_same_rows(config: Config, model: nn.Module, graphs: Sequence[Data]) ->
     tell(f"{config.model} was not compared with the full plan before it is trained: {untried}")
 
 
+def policy_on_pieces(config: Config) -> Policy:
+    """Whole bags, of graphs that need not be those of the dataset."""
+    draw = training_draw(config)
+    return (make_policy(config) if draw is None else draw.policy).for_any_graph()
+
+
 @torch.no_grad()
-def _begun(model: nn.Module) -> nn.Module:
-    """A copy with no weight of 0, as scales of a residual part may begin with: it hides what is multiplied by it."""
+def begun(model: nn.Module) -> nn.Module:
+    """A copy with no weight of 0, as scales of a residual part, or last layers, may begin with: it hides what is multiplied by
+    it."""
     copied = deepcopy(model)
     for weight in copied.parameters():
         if not is_lazy(weight):
