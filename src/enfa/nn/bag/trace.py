@@ -23,7 +23,7 @@ from enfa.graphs import GraphSet, check_graphs
 from enfa.graphs.attributes import GraphAttributes, graph_attributes
 from enfa.nn.bag.bag import Bag
 from enfa.nn.bag.one_graph import norms_of_one_graph
-from enfa.nn.bag.unread import warn_of_unread_marks
+from enfa.nn.bag.trial.unread import warn_of_unread_marks
 from enfa.nn.convs.exact import check_called
 from enfa.nn.convs.widths import told_widths
 from enfa.nn.cuda.boxes import put_back

@@ -1,1 +1,1 @@
-"""Convs of users' own, tried while a model is traced."""
+"""What is looked at while a model is traced: convs of users' own, and whether marks are read."""
