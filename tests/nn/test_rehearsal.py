@@ -23,7 +23,7 @@ graphs = random_graphs(8, nodes=9, channels=3)
 model = enfa.DSGNN(3, 16, 2, 2, "gin", dropout=0.5).train()
 plan = enfa.make_plan(graphs, enfa.NodeMarking(), model)
 for module in list(sys.modules.values()):
-    if module.__name__.startswith("enfa") and hasattr(module, "accelerated"):
+    if getattr(module, "__name__", "").startswith("enfa") and hasattr(module, "accelerated"):  # Cython puts objects there
         module.accelerated = lambda tensor: True
 if not can_rehearse():
     sys.exit(77)
