@@ -22,7 +22,11 @@ _ROWS = (
     _OURS,
 )  # fmt: skip
 _BEST = ("theirs", "theirs, torch.compile", "theirs, CUDA graph", "theirs, torch.compile, CUDA graph")
-_FEW_ROWS = (("{}, as its authors have it", ("theirs",)), ("{}, compiled and captured by us", _BEST), _OURS)
+_FEW_ROWS = (
+    ("{}, as its authors have it", ("theirs",)),
+    ("{}, the fastest of that, torch.compile and a CUDA graph", _BEST),
+    _OURS,
+)
 _Steps = dict[tuple[str, str], dict[str, Any]]  # what was measured of (peer, dataset)
 
 
@@ -59,9 +63,18 @@ def peer_figures(path: Path) -> str:
         f"{found['device']}, torch {found['torch']}, float32, node marking, {found['date']}; the same graphs, loss and "
         f"optimiser, by `benchmarks/peers.py`, which first compares outputs and gradients of copied weights in float64 (apart "
         f"by about {away:.0e}); commits: {commits}, {found.get('commit', 'unknown')} of this package. "
-        "ESAN's network for molecules is wider inside than the one above. A dash: it failed, or was not measured."
+        "On molecules ESAN's network has MLPs twice as wide. A dash: it failed, or was not measured."
     )
     return "\n".join([*_table(f"rivals' own code, one step of {found['graphs']} graphs, ms", by, _ROWS), "", said])
+
+
+def _uncompiled(by: _Steps) -> list[str]:
+    """Peers, and the datasets on which nothing of theirs was compiled."""
+    found: dict[str, list[str]] = {}
+    for peer, case in by:
+        if _best(by, peer, case, [name for name in _BEST if "compile" in name]) is None:
+            found.setdefault(peer, []).append(case)
+    return [f"{peer} ({', '.join(cases)})" for peer, cases in found.items()]
 
 
 def best_of_peers(path: Path, more: str) -> str:
@@ -71,14 +84,16 @@ def best_of_peers(path: Path, more: str) -> str:
     pairs = [(_best(by, peer, case, _BEST), _best(by, peer, case, _OURS[1])) for peer, case in by]
     times = sorted(theirs / ours for theirs, ours in pairs if theirs and ours)
     return "\n".join([
-        f"**On a GPU**, captured steps are {few_digits(times[0])} to {few_digits(times[-1])} times faster than the best that "
-        f"we could make of two rivals' own code. {more} Steps that are not captured wait for Python, which launches every "
-        "kernel: there shared rows save little on small graphs.",
+        f"**On a GPU**, captured steps are {few_digits(times[0])} to {few_digits(times[-1])} times faster than the "
+        f"fastest that we measured of two rivals' own code. {more} Steps that are not captured wait for Python, which launches "
+        "every kernel: there shared rows save little on small graphs.",
         "",
         *_table(f"one training step of {found['graphs']} graphs, ms", by, _FEW_ROWS),
         "",
-        f"{found['device']}, float32, node marking, {found['date']}; outputs and gradients were compared first, with copied "
-        "weights. ESAN's network for molecules is wider inside.",
+        f"The table: {found['device']}, torch {found['torch']}, float32, node marking, {found['date']}, with the kernels of "
+        "that day; CUDA graphs of theirs were captured by us. torch.compile failed, or was not measured, of "
+        f"{' and '.join(_uncompiled(by))}. Outputs and gradients were compared first, with copied weights. On molecules ESAN's "
+        "network, and ours beside it, has MLPs twice as wide as PygHO's.",
     ])  # fmt: skip
 
 
@@ -123,16 +138,19 @@ def whole_figures(path: Path) -> str:
         ours, theirs = (run if run is None or "failed" not in run else None for run in map(sides.get, ("enfa", "esan")))
         if ours is None or "extrapolated" in ours:
             continue
-        text = f"{case}, {ours['epochs']} epochs, {ours['seconds']:.0f} s"
+        text = f"{case}, {ours['epochs']} epochs, {ours['seconds']:.0f} s, score {100 * ours['score']:.1f}%"
         if theirs is not None:
             whole, judged = theirs.get("extrapolated", theirs), ""
             if "extrapolated" in theirs:
                 of = f" of {theirs['part']:.0%} of the graphs" if theirs["part"] < 1 else ""
                 judged = f", judging by the fastest of {theirs['epochs']} epochs{of}"
-            text += f" (ESAN's own loop: {few_digits(whole['seconds'])} s{judged})"
+            score = theirs["score"] if whole is theirs else theirs.get("beside", {}).get("score")
+            scored = "" if score is None else f", {100 * score:.1f}%"
+            text += f" (ESAN's own loop: {'about ' * bool(judged)}{few_digits(whole['seconds'])} s{judged}{scored})"
         said.append(text)
     return (
         "A whole training, from the command on, validations and test included, on such a GPU, with nothing kept of an "
-        f"earlier run: {'; '.join(said)}. ESAN's network for molecules is wider inside, and its loop evaluates them on the "
-        "training set, too ([memory, energy, scores](GPU.md#a-whole-training-beside-esans-own))."
+        f"earlier run: {'; '.join(said)}. These are single runs, of networks that differ: on molecules ESAN's has MLPs twice "
+        "as wide, and its loop evaluates on the training set, too "
+        "([memory, energy, scores](GPU.md#a-whole-training-beside-esans-own))."
     )

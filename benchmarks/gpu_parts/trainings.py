@@ -81,7 +81,8 @@ def whole(found: dict[str, Any]) -> list[str]:
         "is that of the part, and a score, where there is one, is that of a whole run beside other work on the GPU. "
         "Memory is the most that the whole GPU (PyTorch's reserves included), or the largest process, had in use; batches are "
         "made by 15 processes here, and by none beside its own in ESAN's loop. Joules are the GPU's, as its driver tells. "
-        "PROTEINS is one fold, and its score the best on the test fold. Rows that are missing were not measured.",
+        "PROTEINS is one fold, and its score the best on the test fold; scores of all folds, seeds and epochs, and seconds of "
+        "runs that shared a GPU, are in [results](results.md). Rows that are missing were not measured.",
         "",
     ]
     body = [
